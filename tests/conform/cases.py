@@ -32,6 +32,11 @@ class Cases:
         self.list.append(Case(op, inputs, want, tolerance, body, prelude))
 
 
+def lst(values):
+    """As attributes have lists."""
+    return "[" + ", ".join(str(v) for v in values) + "]"
+
+
 def generator(*key):
     """Random numbers that depend on the case alone, not on the order of cases."""
     return np.random.default_rng(zlib.crc32(repr(key).encode()))

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 
-from tensor_ops import normal as drawn_normal, unit
+from generators import normal as drawn_normal, unit
 
 RANDOM = np.random.Generator(np.random.Philox(11))
 

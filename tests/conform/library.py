@@ -24,7 +24,7 @@ import arrays
 import images
 import learning
 import numeric
-from tensor_ops import unit
+from generators import unit
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "emitted"))
 import build

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from tensor_ops import unit
+from generators import unit
 
 RANDOM = np.random.Generator(np.random.Philox(19))
 

@@ -1,16 +1,14 @@
-"""Cases of everything that is not elementwise."""
+"""Cases of everything that is not elementwise: reductions, contractions, pools, and those of views.py and generators.py."""
 
 import math
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
-from cases import generator, numbers
-from tensors import EVERY, FLOATS, INTS, NUMBERS, Sum, Tensor, Ulp, is_float, round_to, widen
-
-
-def lst(values):
-    return "[" + ", ".join(str(v) for v in values) + "]"
+import generators
+import views
+from cases import generator, lst, numbers
+from tensors import EVERY, FLOATS, NUMBERS, Sum, Tensor, is_float, widen
 
 
 # Reductions
@@ -272,173 +270,6 @@ def pool_cases(cases):
     max_pool_case(cases, Tensor("f32", x), Pool((2, 2)))
 
 
-# Views and assembly: exact for every dtype
-
-def view_cases(cases):
-    for dtype in EVERY:
-        x = numbers(dtype, (3, 4, 5), "view")
-        v = x.values
-        cases.add("reshape", [x], Tensor(dtype, v.reshape(-1, 10)), "shape = [-1, 10]")
-        cases.add("transpose", [x], Tensor(dtype, v.T))
-        cases.add("broadcast", [x], Tensor(dtype, np.broadcast_to(v, (2, 3, 4, 5))), "shape = [2, 3, 4, 5]")
-        cases.add("slice", [x], Tensor(dtype, v[:, 1:3, ::2]), "axes = [1, 2], begin = [1, 0], end = [3, 5], step = [1, 2]")
-        cases.add("split", [x], [Tensor(dtype, p) for p in np.split(v, [1, 3], axis=1)], "axis = 1, sizes = [1, 2, 1]")
-        cases.add("after", [x, x, numbers("i32", (2,), "after")], Tensor(dtype, v))
-        cases.add("concat", [x, x], Tensor(dtype, np.concatenate([v, v], 1)), "axis = 1")
-        cases.add("stack", [x, x], Tensor(dtype, np.stack([v, v], 1)), "axis = 1")
-        cases.add("pad", [x], Tensor(dtype, np.pad(v, ((0, 1), (2, 0), (1, 1)), constant_values=1)),
-                  "before = [0, 2, 1], after = [1, 0, 1], value = 1")
-    x = numbers("f32", (3, 4, 5), "view")
-    for shape in [(60,), (5, 4, 3), (3, 1, 20), (1, 1, 60)]:
-        cases.add("reshape", [x], Tensor("f32", x.values.reshape(shape)), f"shape = {lst(shape)}")
-    one = numbers("f32", (1, 1), "view")
-    cases.add("reshape", [one], Tensor("f32", one.values.reshape(())), "shape = []")
-    cases.add("reshape", [Tensor("f32", np.zeros((0, 3)))], Tensor("f32", np.zeros((3, 0))), "shape = [3, 0]")
-    for axes in [(0, 1, 2), (0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1), (2, 1, 0), (-1, 0, 1)]:
-        cases.add("transpose", [x], Tensor("f32", x.values.transpose(axes)), f"axes = {lst(axes)}")
-    big = numbers("f32", (2, 3, 17, 19), "view")
-    for axes in [(0, 2, 3, 1), (0, 3, 1, 2), (3, 2, 1, 0), (0, 1, 3, 2)]:
-        cases.add("transpose", [big], Tensor("f32", big.values.transpose(axes)), f"axes = {lst(axes)}")
-    for small, shape in [((), (3,)), ((1,), (4,)), ((3, 1), (3, 5)), ((1, 5), (4, 5)), ((2, 1, 3), (2, 2, 4, 3)), ((1,), (0,))]:
-        y = numbers("f32", small, "broadcast", shape)
-        cases.add("broadcast", [y], Tensor("f32", np.broadcast_to(y.values, shape)), f"shape = {lst(shape)}")
-
-
-def slice_cases(cases):
-    x = numbers("f32", (7, 9), "slice")
-    lowest = -(2**62)
-    for begin, end, step in [(0, 7, 1), (2, 5, 1), (-3, -1, 1), (0, 100, 3), (-100, 100, 2), (5, 2, 1), (6, lowest, -1),
-                             (-1, lowest, -2), (5, 1, -1), (100, 3, -3), (1, 5, -1), (3, 4, 100), (6, 0, -100)]:
-        stop = None if end == lowest else end
-        cases.add("slice", [x], Tensor("f32", x.values[begin:stop:step]),
-                  f"axes = [0], begin = [{begin}], end = [{end}], step = [{step}]")
-        cases.add("slice", [x], Tensor("f32", x.values[:, begin:stop:step]),
-                  f"axes = [-1], begin = [{begin}], end = [{end}], step = [{step}]")
-    cases.add("slice", [x], Tensor("f32", x.values[1:6:2, 1:6:2]), "axes = [0, 1], begin = 1, end = 6, step = 2")
-    cases.add("slice", [x], Tensor("f32", x.values[::-1, 3:4]),
-              f"axes = [1, 0], begin = [3, 6], end = [4, {lowest}], step = [1, -1]")
-    for axis, sizes in [(0, [7]), (0, [3, 4]), (1, [2, 3, 4]), (-1, [1, 0, 8]), (1, [1] * 9)]:
-        parts = np.split(x.values, np.cumsum(sizes)[:-1], axis=axis)
-        cases.add("split", [x], [Tensor("f32", p) for p in parts], f"axis = {axis}, sizes = {lst(sizes)}",
-                  body=None if len(sizes) > 1 else f"{{r[0]}} = split({{x[0]}}, axis = {axis}, sizes = {lst(sizes)})")
-
-
-def assemble_cases(cases):
-    for axis, shapes in [(0, [(2, 3), (4, 3), (1, 3)]), (1, [(2, 3), (2, 1)]), (-1, [(2, 2, 3), (2, 2, 5)]), (0, [(3,)]),
-                         (1, [(1, 3, 5, 5), (1, 17, 5, 5), (1, 2, 5, 5)]), (0, [(0, 3), (2, 3)]), (2, [(2, 3, 4)] * 4)]:
-        parts = [numbers("f32", s, "concat", i) for i, s in enumerate(shapes)]
-        cases.add("concat", parts, Tensor("f32", np.concatenate([p.values for p in parts], axis)), f"axis = {axis}")
-    for axis, shape, count in [(0, (2, 3), 3), (1, (2, 3), 2), (2, (2, 3), 2), (-1, (2, 3, 4), 3), (-4, (2, 3, 4), 2),
-                               (0, (), 4), (0, (17,), 1), (1, (0, 3), 2), (2, (1, 5, 1, 4), 9), (3, (2, 1, 2, 1, 2, 1, 3), 2)]:
-        parts = [numbers("f32", shape, "stack", i) for i in range(count)]
-        cases.add("stack", parts, Tensor("f32", np.stack([p.values for p in parts], axis)), f"axis = {axis}")
-    x = numbers("f32", (2, 3, 4), "pad")
-    for before, after, value in [((1, 1, 1), (1, 1, 1), 0), ((0, 0, 2), (0, 0, 3), -1.5), ((0, 3, 0), (0, 0, 0), 2.5),
-                                 ((0, 0, 0), (0, 0, 0), 7)]:
-        cases.add("pad", [x], Tensor("f32", np.pad(x.values, list(zip(before, after)), constant_values=value)),
-                  f"before = {lst(before)}, after = {lst(after)}, value = {value}")
-    cases.add("pad", [x], Tensor("f32", np.pad(x.values, 2)), "before = 2, after = 2")
-    empty = Tensor("f32", np.zeros((0, 2)))
-    cases.add("pad", [empty], Tensor("f32", np.full((2, 3), 4)), "before = [1, 0], after = [1, 1], value = 4")
-
-
-def gather_cases(cases):
-    def case(table, index, axis):
-        rows = table.shape[axis]
-        where = index.values.astype(np.int64)
-        where = np.clip(np.where(where < 0, where + rows, where), 0, rows - 1)
-        cases.add("gather", [table, index], Tensor(table.dtype, np.take(table.values, where, axis=axis)),
-                  f"axis = {axis}")
-
-    for dtype in EVERY:
-        case(numbers(dtype, (6, 5), "gather"), Tensor("i64", [0, 5, 2, 2]), 0)
-    for index_dtype in INTS:
-        case(numbers("f32", (6, 5), "gather"), Tensor(index_dtype, [[0, 3], [5, 1], [2, 2]]), 0)
-    table = numbers("f32", (4, 5, 6), "gather")
-    for axis in (0, 1, 2, -1):
-        for shape in [(), (3,), (2, 2)]:
-            case(table, Tensor("i64", generator("gather", axis, shape).integers(-4, 4, shape)), axis)
-    case(table, Tensor("i64", [-1, -4, -100, 100, 4]), 0)  # from the end, and clamped
-    case(table, Tensor("i64", np.zeros((0,))), 1)
-
-
-SCATTERS = {"scatter": lambda x, u: u, "scatter_add": np.add, "scatter_mul": np.multiply, "scatter_max": np.maximum,
-            "scatter_min": np.minimum}
-
-
-def scattered(x, index, update, axis, op="scatter_add"):
-    """Slice after slice, each result rounded."""
-    rows = x.shape[axis]
-    flat = index.values.astype(np.int64).reshape(-1)
-    where = np.clip(np.where(flat < 0, flat + rows, flat), 0, rows - 1)
-    result = np.moveaxis(x.values.copy(), axis, 0)
-    axis %= x.values.ndim
-    slices = np.moveaxis(update.values.reshape(x.shape[:axis] + (flat.size,) + x.shape[axis + 1:]), axis, 0)
-    for row, part in zip(where, slices):
-        with np.errstate(all="ignore"):
-            result[row:row + 1] = round_to(x.dtype, SCATTERS[op](widen(result[row:row + 1]), widen(part[None])))
-    return np.moveaxis(result, 0, axis)
-
-
-def scatter_kinds(cases, often):
-    """Those that combine otherwise, which share all else with scatter_add."""
-    def case(op, x, index, axis):
-        at = axis % x.values.ndim
-        update = numbers(x.dtype, x.shape[:at] + index.shape + x.shape[at + 1:], "scatter_update")
-        cases.add(op, [x, index, update], Tensor(x.dtype, scattered(x, index, update, axis, op)), f"axis = {axis}")
-
-    for op in SCATTERS:
-        if op == "scatter_add":
-            continue
-        for dtype in EVERY if op == "scatter" else NUMBERS:
-            case(op, numbers(dtype, (6, 19), "scatter"), often, 0)
-            case(op, numbers(dtype, (9,), "scatter"), often, 0)
-        for axis in (0, 1, -1):
-            for shape in [(), (3,), (2, 2), (0,)]:
-                case(op, numbers("f32", (4, 5, 6), "scatter"), Tensor("i32", generator("scatter", axis, shape).integers(-4, 4, shape)), axis)
-        x, update = Tensor("f32", [[np.nan, 1, -np.inf, -0.0]] * 2), Tensor("f32", [[1, np.nan, np.inf, 0.0], [2, 3, 4, 5]])
-        cases.add(op, [x, Tensor("i64", [1, 1]), update], Tensor("f32", scattered(x, Tensor("i64", [1, 1]), update, 0, op)))
-        cases.add(op, [numbers("f32", (0, 2), "scatter"), Tensor("i64", np.zeros((0,))), Tensor("f32", np.zeros((0, 2)))],
-                  Tensor("f32", np.zeros((0, 2))))
-
-
-def scatter_cases(cases):
-    def case(x, index, axis, body=None):
-        at = axis % x.values.ndim
-        shape = x.shape[:at] + index.shape + x.shape[at + 1:]
-        update = numbers(x.dtype, shape, "scatter_update")
-        cases.add("scatter_add", [x, index, update], Tensor(x.dtype, scattered(x, index, update, axis)),
-                  f"axis = {axis}", body=body)
-
-    often = Tensor("i64", [0, 5, 2, 2, -1, 2, 0])  # equal ones add up
-    scatter_kinds(cases, often)
-    for dtype in NUMBERS:
-        case(numbers(dtype, (6, 5), "scatter"), often, 0)
-        case(numbers(dtype, (6, 19), "scatter"), often, 0)  # vectors and a rest
-        case(numbers(dtype, (9,), "scatter"), often, 0)
-    for index_dtype in INTS:
-        case(numbers("f32", (6, 5), "scatter"), Tensor(index_dtype, [[0, 3], [5, 1], [3, 3]]), 0)
-    x = numbers("f32", (4, 5, 6), "scatter")
-    for axis in (0, 1, 2, -1, -3):
-        for shape in [(), (1,), (3,), (2, 2), (0,), (2, 0)]:
-            case(x, Tensor("i64", generator("scatter", axis, shape).integers(-4, 4, shape)), axis)
-    case(x, Tensor("i64", [-1, -4, -100, 100, 4, 2**62, -2**63]), 0)  # from the end, and clamped
-    case(numbers("f32", (1, 1, 1), "scatter"), often, 1)
-    case(numbers("f32", (3, 0, 2), "scatter"), often, 0)
-    case(numbers("f32", (0, 2), "scatter"), Tensor("i64", np.zeros((0,))), 0)
-    case(numbers("f32", (300, 40), "scatter"), Tensor("i32", generator("scatter").integers(0, 300, 500)), 0)
-    case(numbers("f32", (7,), "scatter"), Tensor("i32", generator("scatter").integers(0, 7, 3000)), 0)
-    # Made in the memory of what dies here, and of what others still read.
-    case(x, Tensor("i64", [3, 1, 3]), 0, body="{id} = {x[0]} + 0\n    {r[0]} = scatter_add({id}, {x[1]}, {x[2]})")
-    wide = numbers("f32", (8, 6), "scatter")
-    index, update = Tensor("i64", [7, 0, 7]), numbers("f32", (3, 6), "scatter_update")
-    first = Tensor("f32", scattered(wide, index, update, 0))
-    cases.add("scatter_add", [wide, index, update], [first, Tensor("f32", first.values * first.values)],
-              body="{r[0]} = scatter_add({x[0]}, {x[1]}, {x[2]})\n    {r[1]} = square({r[0]})")
-    every = Tensor("i64", [2, 0, 2])  # the index, and what is added, are x itself
-    cases.add("scatter_add", [every], Tensor("i64", [2, 0, 6]), body="{r[0]} = scatter_add({x[0]}, {x[0]}, {x[0]})")
-
-
 # Running sums and products
 
 def cumulated(values, axis, exclusive, reverse):
@@ -512,145 +343,6 @@ def cumsum_cases(cases):
               "    {r[0]} = cumsum(transpose(reshape({id}, shape = [20, 6])), FLAGS)")
 
 
-# Generators
-
-def philox(seed, elements):
-    """Philox 4x32-10 (Salmon et al., SC11): word i % 4 of the block with counter i / 4."""
-    return blocks(seed, np.arange((elements + 3) // 4, dtype=np.uint64), 0).reshape(-1)
-
-
-def blocks(seed, counter, stream):
-    mask = np.uint64(0xFFFFFFFF)
-    c = [counter & mask, counter >> np.uint64(32), np.full_like(counter, stream), np.zeros_like(counter)]
-    key = [seed & 0xFFFFFFFF, seed >> 32 & 0xFFFFFFFF]
-    for _ in range(10):
-        p0, p1 = c[0] * np.uint64(0xD2511F53), c[2] * np.uint64(0xCD9E8D57)
-        c = [(p1 >> np.uint64(32)) ^ c[1] ^ np.uint64(key[0]), p1 & mask,
-             (p0 >> np.uint64(32)) ^ c[3] ^ np.uint64(key[1]), p0 & mask]
-        key = [(key[0] + 0x9E3779B9) & 0xFFFFFFFF, (key[1] + 0xBB67AE85) & 0xFFFFFFFF]
-    return np.stack(c, axis=-1)
-
-
-def fold_in(key, number):
-    block = blocks(int(key) & (2**64 - 1), np.asarray(number, np.int64).astype(np.uint64), 1)
-    return (block[..., 0] | block[..., 1] << np.uint64(32)).astype(np.int64)
-
-
-def unit(seed, elements):
-    return (philox(seed, elements) >> np.uint64(8)).astype(np.float64) * 2.0**-24
-
-
-def uniform(seed, shape, low, high):
-    count = math.prod(shape)
-    return (low + (high - low) * unit(seed, count)[:count]).reshape(shape)
-
-
-def normal(seed, shape, mean, std):
-    count = math.prod(shape)
-    u = unit(seed, count).reshape(-1, 2)
-    r, t = np.sqrt(-2 * np.log(1 - u[:, 0])), 2 * np.pi * u[:, 1]
-    return (mean + std * np.stack([r * np.cos(t), r * np.sin(t)], axis=1).reshape(-1)[:count]).reshape(shape)
-
-
-def fans(shape):
-    if len(shape) < 2:
-        return (shape[0] if shape else 1,) * 2
-    if len(shape) == 2:
-        return shape
-    window = math.prod(shape[2:])
-    return shape[1] * window, shape[0] * window
-
-
-class Near:
-    """Random numbers to five places: their use needs no more, and float's cosine gives no more."""
-
-    def allowed(self, dtype, want):
-        return (2.0**-7 if dtype == "bf16" else 2.0**-10 if dtype == "f16" else 1e-5) * (1 + np.abs(want.astype(np.float64)))
-
-
-def generate_cases(cases):
-    for dtype in EVERY:
-        value = 1 if dtype == "bool" else 3
-        cases.add("full", [], Tensor(dtype, np.full((2, 3), value)), f"value = {value}, shape = [2, 3], dtype = {dtype}")
-    cases.add("full", [], Tensor("f32", np.float32(0.1)), "value = 0.1")
-    for dtype in NUMBERS:
-        ramp = np.arange(5)[:, None] * np.ones((1, 3))
-        cases.add("iota", [], Tensor(dtype, ramp), f"shape = [5, 3], dtype = {dtype}")
-        cases.add("iota", [], Tensor(dtype, np.broadcast_to(np.arange(3), (5, 3))),
-                  f"axis = -1, shape = [5, 3], dtype = {dtype}")
-    cases.add("iota", [], Tensor("i64", np.arange(100)), "shape = [100]")
-    for dtype in FLOATS:
-        for seed in (0, 1, 2**40 + 3):
-            cases.add("uniform", [], Tensor(dtype, uniform(seed, (7, 5), 0, 1)), f"seed = {seed}, shape = [7, 5], dtype = {dtype}")
-            cases.add("normal", [], Tensor(dtype, normal(seed, (7, 5), 0, 1)),
-                      f"seed = {seed}, shape = [7, 5], dtype = {dtype}", Near())
-    cases.add("uniform", [], Tensor("f32", uniform(5, (1001,), -2, 6)), "seed = 5, low = -2, high = 6, shape = [1001]", Ulp(1))
-    cases.add("normal", [], Tensor("f32", normal(5, (1001,), 3, 2)), "seed = 5, mean = 3, std = 2, shape = [1001]", Near())
-    for shape in [(), (5,), (4, 6), (8, 3, 3), (8, 3, 5, 5)]:
-        fan_in, fan_out = fans(shape)
-        args = f"seed = 9, shape = {lst(shape)}"
-        he, glorot = math.sqrt(6 / fan_in), math.sqrt(6 / (fan_in + fan_out))
-        wanted = {"he_normal": normal(9, shape, 0, math.sqrt(2 / fan_in)), "he_uniform": uniform(9, shape, -he, he),
-                  "glorot_uniform": uniform(9, shape, -glorot, glorot)}
-        for op, want in wanted.items():
-            cases.add(op, [], Tensor("f32", want), args, Near())
-            if shape:
-                body = f"param {{id}}: f32{lst(shape)} = {op}(seed = 9)\n    {{r[0]}} = neg({{id}})"
-                cases.add(op, [], Tensor("f32", -want), tolerance=Near(), body=body)
-
-
-KEYS = [0, 1, -1, 2**40 + 3, -2**63]
-
-
-def draw_cases(cases):
-    def key(k):
-        return Tensor("i64", k)
-
-    for k in KEYS:
-        for dtype in FLOATS:
-            cases.add("random_uniform", [key(k)], Tensor(dtype, uniform(k, (7, 5), 0, 1)), f"shape = [7, 5], dtype = {dtype}")
-            cases.add("random_normal", [key(k)], Tensor(dtype, normal(k, (7, 5), 0, 1)),
-                      f"shape = [7, 5], dtype = {dtype}", Near())
-        cases.add("random_bits", [key(k)], Tensor("i64", philox(k, 35)[:35].astype(np.int64).reshape(7, 5)), "shape = [7, 5]")
-    for shape in [(), (0,), (1,), (2,), (3, 0, 2), (1, 1, 1), (64,), (1001,), (3, 64), (3, 67), (5, 4, 16)]:
-        cases.add("random_uniform", [key(9)], Tensor("f32", uniform(9, shape, 0, 1)), f"shape = {lst(shape)}")
-        cases.add("random_normal", [key(9)], Tensor("f32", normal(9, shape, 0, 1)), f"shape = {lst(shape)}", Near())
-        cases.add("random_bits", [key(9)], Tensor("i64", philox(9, math.prod(shape) + 4)[:math.prod(shape)].astype(np.int64)
-                                                  .reshape(shape)), f"shape = {lst(shape)}")
-    # Scales that are a power of two, of few bits, of many; what is added exact in f32 or not.
-    for dtype in FLOATS:
-        for low, high in [(0, 0.5), (-1, 1), (1, 3), (0.1, 1.1), (-0.1, 0.1), (-3, 5), (2, 2), (1000, 1000.7)]:
-            cases.add("random_uniform", [key(5)], Tensor(dtype, uniform(5, (99,), low, high)),
-                      f"shape = [99], low = {low}, high = {high}, dtype = {dtype}")
-        for mean, std in [(0, 2), (1, 1), (0, 0.02), (-0.3, 0.1), (100, -1), (1, 0)]:
-            cases.add("random_normal", [key(5)], Tensor(dtype, normal(5, (99,), mean, std)),
-                      f"shape = [99], mean = {mean}, std = {std}, dtype = {dtype}", Near())
-    # To the last bit what the generator gives whose seed is the key.
-    same = Tensor("f32", np.zeros(1003))
-    for k in KEYS[:4]:
-        for attrs in ["", ", mean = 0.3, std = 0.02", ", mean = -1, std = 4"]:
-            cases.add("random_normal", [key(k)], same,
-                      body=f"param {{id}}: f32[1003] = normal(seed = {k}{attrs})\n"
-                           f"    {{r[0]}} = random_normal({{x[0]}}, shape = [1003]{attrs}) - {{id}}")
-    # Read by elementwise ops, reductions and at other positions.
-    drawn = uniform(3, (20, 32), 0, 1)
-    cases.add("random_uniform", [key(3), Tensor("f32", np.ones((20, 32)))], Tensor("f32", np.where(drawn < 0.25, 4, 0)),
-              body="{r[0]} = select(random_uniform({x[0]}, shape = [20, 32]) < 0.25, {x[1]} * 4.0, 0.0)")
-    cases.add("random_uniform", [key(3)], Tensor("f32", drawn.max(axis=1)),
-              body="{r[0]} = reduce_max(random_uniform({x[0]}, shape = [20, 32]), axes = 1)")
-    cases.add("random_uniform", [key(3)], Tensor("f32", drawn.T[5:9, ::2]),
-              body="{r[0]} = transpose(random_uniform({x[0]}, shape = [20, 32]))[5:9, ::2]")
-    several = fold_in(3, np.arange(2))
-    cases.add("random_uniform", [key(3)], Tensor("f32", uniform(int(several[0]), (9,), 0, 1) + uniform(int(several[1]), (9,), 0, 1)),
-              body="{r[0]} = random_uniform(fold_in({x[0]}, 0), shape = [9]) + random_uniform(fold_in({x[0]}, 1), shape = [9])")
-    for k in KEYS:
-        cases.add("fold_in", [key(k), Tensor("i64", [0, 1, 2, -1, 2**33, 2**63 - 1])],
-                  Tensor("i64", fold_in(k, [0, 1, 2, -1, 2**33, 2**63 - 1])))
-    column = Tensor("i64", [[4], [5]])
-    cases.add("fold_in", [column, Tensor("i64", [0, 7])],
-              Tensor("i64", np.stack([fold_in(4, [0, 7]), fold_in(5, [0, 7])])))
-
-
 # Layout and control
 
 def other_cases(cases):
@@ -692,13 +384,8 @@ def add_cases(cases):
     matmul_cases(cases)
     conv2d_cases(cases)
     pool_cases(cases)
-    view_cases(cases)
-    slice_cases(cases)
-    assemble_cases(cases)
-    gather_cases(cases)
-    scatter_cases(cases)
+    views.add_cases(cases)
     cumsum_cases(cases)
     cumprod_cases(cases)
-    generate_cases(cases)
-    draw_cases(cases)
+    generators.add_cases(cases)
     other_cases(cases)

@@ -20,7 +20,7 @@ from tape import Value, convolve, cross_entropy, max_pool, relu, sigmoid, softma
 from training import adagrad, adam, adamw, momentum
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "conform"))
-from tensor_ops import unit
+from generators import unit
 
 STEPS = 50
 SEED = 9  # of batches: with it no operand of a ReLU comes so near to 0 that f32 may be on the other side

@@ -20,7 +20,7 @@ import build
 from streams import Model, write_safetensors
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "conform"))
-from tensor_ops import fold_in, unit
+from generators import fold_in, unit
 
 FLOATS = ["f64", "f32", "f16", "bf16"]
 DRAWN = ["uniform(low = -0.3, high = 1.7, seed = 3)", "uniform(low = 0.1, high = 0.3, seed = -5)", "normal(seed = 4)",

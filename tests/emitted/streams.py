@@ -20,7 +20,7 @@ import numpy as np
 import build
 
 sys.path.append(str(build.HERE.parent / "conform"))
-from tensor_ops import fold_in, unit
+from generators import fold_in, unit
 
 # ---- Libraries and their descriptors, as runtime/nnc_model.h has them ----
 

@@ -20,7 +20,7 @@ import xml.etree.ElementTree
 import numpy as np
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "conform"))
-from tensor_ops import blocks, fold_in
+from generators import blocks, fold_in
 
 ORDER, TRAIN, VALID = range(3)  # what keys are drawn for
 
