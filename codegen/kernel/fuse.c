@@ -10,8 +10,8 @@
  * sum (an epilogue); pooling to its convolution where windows do not overlap from row to row; a pointwise convolution
  * to the map that makes its image, or to a depthwise one; a change of layout to the pooling or map before it;
  * elementwise and further reductions to a kernel of rows (softmax, layer norm), and both products around such rows
- * (fuse_strip.c); a cast of an integer input to the
- * contraction, pooling or reduction that alone reads it; what is cheap to compute of inputs to the contraction whose
+ * (fuse_strip.c); a cast of an integer input to the contraction, pooling or reduction that alone reads it; what is
+ * cheap to compute of inputs to the contraction whose
  * image or weights it is; a slice at run-time positions to all that read it (join.h); what is computed again to the
  * first that reads it (late.h). Views and ramps belong to no kernel: their users read through them.  What leaves the
  * graph and is only a view gets a copy of its own. */

@@ -14,7 +14,7 @@ static const KnobSpec strip_knobs[] = {
 
 typedef struct Strips {
     Strip strip;
-    Kernel whole, part[STRIP_SECOND + 1];
+    Kernel part[STRIP_SECOND + 1];
     Tiled *first, *second;
 } Strips;
 

@@ -3,6 +3,7 @@
 #include "kernel/lower/strip.h"
 
 #define FEWEST_ROWS 8 /* fewer have recipes that go along rows */
+#define LEAST_TILES 2 /* that a panel passes over, also of rows so long that the second level does not hold them */
 
 /* Tiles of so many rows each, about; the way round a strip counts as much as a row. */
 static int64_t rows_computed(int64_t rows, int64_t height, int64_t tile)
@@ -14,7 +15,7 @@ int64_t strip_height(const Target *target, int64_t rows, int64_t columns, bool w
 {
     int64_t tile = target->small ? 1 : target->vector_registers >= 32 ? 12 : 6;
     int64_t room = (int64_t)target->l2_bytes / 4 / (columns * 4), best = 0;
-    for (int64_t height = least(rows, most(tile, room)); height > 0; height--) {
+    for (int64_t height = least(rows, most(LEAST_TILES * tile, room)); height > 0; height--) {
         if (whole && rows % height)
             continue;
         if (!best || rows_computed(rows, height, tile) < rows_computed(rows, best, tile))
