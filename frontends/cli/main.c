@@ -4,6 +4,7 @@
 #include "cli/terminal.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -83,6 +84,7 @@ int main(int argc, char **argv)
     Cli cli = {0};
 
     cli.diag.arena = &cli.arena;
+    signal(SIGXFSZ, SIG_IGN); /* a file as large as may be is an error of write, as a full disk is */
     int status = dispatch(&cli, argc - 1, argv + 1);
     cli_step(&cli, NULL);
     if (cli.diag.text.len)

@@ -4,6 +4,7 @@
 
 #include "api/prepare.h"
 #include "base/file.h"
+#include "cli/train_labels.h"
 #include "cli/train_run.h"
 #include "cli/train_show.h"
 #include "frontends/nnc/text.h"
@@ -124,11 +125,11 @@ static int load(Cli *cli, Model *model, const Graph **trains)
 
 /* From files to a trainer */
 
-static bool open_part(Cli *cli, const char *flag, TrainPart *part)
+static bool open_part(Cli *cli, const char *flag, const Graph *trains, TrainPart *part)
 {
     const Graph *graph = part->graph;
     if (!samples_open(cli, graph, args_value(cli, flag), &part->samples) ||
-        !scores_check_labels(cli, graph, &part->samples))
+        !labels_check(cli, trains, graph, &part->samples))
         return false;
     part->output = ARENA_ARRAY(&cli->arena, Tensor *, graph->output_count + 1);
     part->memory = ARENA_ARRAY(&cli->arena, void *, graph->output_count + 1);
@@ -155,11 +156,11 @@ static bool check_samples(Cli *cli, const Samples *samples)
 static bool open_samples(Trainer *t)
 {
     Cli *cli = t->cli;
-    if (!open_part(cli, "data", &t->train) || !check_samples(cli, &t->train.samples))
+    if (!open_part(cli, "data", t->train.graph, &t->train) || !check_samples(cli, &t->train.samples))
         return false;
     if (!t->valid.graph)
         return true;
-    if (!open_part(cli, "validate", &t->valid))
+    if (!open_part(cli, "validate", t->train.graph, &t->valid))
         return false;
     if (t->valid.samples.batch < 1)
         return check_samples(cli, &t->valid.samples);
@@ -212,7 +213,7 @@ static int train_compiled(Trainer *t, const Program *program, int64_t seed)
     return status;
 }
 
-/* Compiles the one or two graphs; the samples are looked at before the C compiler is. */
+/* Compiles the one or two graphs; the samples are looked at before, while calls of losses stand in them. */
 static int compile(Trainer *t, Model *model, int64_t seed)
 {
     Cli *cli = t->cli;
@@ -223,6 +224,8 @@ static int compile(Trainer *t, Model *model, int64_t seed)
     model->graph_count = t->valid.graph ? 2 : 1;
     model->program_name = prepare_identifier(&cli->arena, prepare_stem(model->path));
     int status = program_options(cli, model, "host", WEIGHTS_FILE, &options);
+    if (status == STATUS_OK && !open_samples(t))
+        status = STATUS_INPUT;
     if (status != STATUS_OK)
         return status;
     t->list = weights_list(&cli->arena, model->module, t->train.graph, &model->weights.wanted);
@@ -232,7 +235,7 @@ static int compile(Trainer *t, Model *model, int64_t seed)
     t->train.graph = program.entry[0].graph;
     t->valid.graph = t->valid.graph ? program.entry[1].graph : NULL;
     t->valid.entry = 1;
-    return open_samples(t) ? train_compiled(t, &program, seed) : STATUS_INPUT;
+    return train_compiled(t, &program, seed);
 }
 
 /* Flags */

@@ -9,8 +9,6 @@
 #include "formats/npy.h"
 #include "ops/random.h"
 
-#define LABEL "label"
-
 typedef struct Matcher { /* of the arrays of a file to the inputs of a graph */
     Cli *cli;
     const Graph *graph;

@@ -5,6 +5,8 @@
 #include "cli/cli.h"
 #include "ir/graph.h"
 
+#define LABEL "label" /* the array that logits are compared with */
+
 typedef enum FeedKind {
     FEED_ROWS,  /* so many samples of an array */
     FEED_SAME,  /* an array of the file without an axis of samples: a number, the same in every step */

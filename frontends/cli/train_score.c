@@ -1,6 +1,5 @@
 #include "cli/train_score.h"
 
-#include <inttypes.h>
 #include <math.h>
 
 #define ACCURACY "accuracy"
@@ -36,36 +35,10 @@ Scores scores_of(Arena *arena, const Graph *graph, const Samples *samples)
         if (is_number(type))
             scores.at[scores.count++] = (Score){.name = graph->output[i].name, .output = i};
         else if (has_labels(&graph->output[i], type, samples))
-            scores.at[scores.count++] = (Score){.name = STR(ACCURACY), .output = i, .is_share = true};
+            scores.at[scores.count++] = (Score){
+                .name = STR(ACCURACY), .output = i, .is_share = true, .classes = type->shape.dim[type->shape.rank - 1]};
     }
     return scores;
-}
-
-static bool complain_of_label(Cli *cli, const Graph *graph, const Output *output, const Samples *samples, int64_t at)
-{
-    const Shape *shape = &value_type(graph, output->value)->shape;
-    const Tensor *array = samples->label.array;
-    int64_t of_sample = shape_elements(&array->type->shape) / samples->count;
-    return diag_file_error(&cli->diag, samples->path,
-                           "label %.0f of sample %" PRId64 ": " STR_FMT " of " STR_FMT " tells %" PRId64
-                           " classes apart, from 0 on",
-                           tensor_number(array, at), at / of_sample, STR_ARG(output->name), STR_ARG(graph->name),
-                           shape->dim[shape->rank - 1]);
-}
-
-bool scores_check_labels(Cli *cli, const Graph *graph, const Samples *samples)
-{
-    for (uint32_t i = 0; i < graph->output_count; i++) {
-        const Type *type = value_type(graph, graph->output[i].value);
-        if (is_number(type) || !has_labels(&graph->output[i], type, samples))
-            continue;
-        const Tensor *array = samples->label.array;
-        double classes = (double)type->shape.dim[type->shape.rank - 1];
-        for (int64_t at = 0; at < shape_elements(&array->type->shape); at++)
-            if (tensor_number(array, at) >= classes)
-                return complain_of_label(cli, graph, &graph->output[i], samples, at);
-    }
-    return true;
 }
 
 void scores_clear(Scores *scores)
@@ -94,13 +67,14 @@ static int64_t largest(const Tensor *tensor, int64_t begin, int64_t count)
 
 static void add_share(Score *score, const Tensor *output, const Samples *samples, int64_t kept)
 {
-    const Shape *shape = &output->type->shape;
-    int64_t classes = shape->dim[shape->rank - 1], rows = row_count(shape) / samples->batch * kept;
+    int64_t classes = score->classes, rows = row_count(&output->type->shape) / samples->batch * kept;
     for (int64_t row = 0; row < rows; row++) {
         double label = tensor_number(samples->label.batch, row);
+        if (label < 0 || label >= (double)classes)
+            continue;
         score->sum += (double)largest(output, row * classes, classes) == label;
+        score->count += 1;
     }
-    score->count += (double)rows;
 }
 
 bool scores_add(Scores *scores, Tensor *const *output, const Samples *samples, int64_t kept)

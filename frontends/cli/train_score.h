@@ -8,6 +8,7 @@ typedef struct Score {
     Str name;        /* of a number that the graph gives, or "accuracy" */
     uint32_t output; /* of the graph */
     bool is_share;   /* of samples whose largest element is that of their label; else the mean of a number */
+    int64_t classes; /* of a share: labels that are none of them do not count */
     double sum, count;
 } Score;
 
@@ -19,8 +20,6 @@ typedef struct Scores {
 /* One for each output that is a float, and for each output `logits` or `probability`, [batch, ..., classes], where
  * there are labels [batch, ...]. */
 Scores scores_of(Arena *arena, const Graph *graph, const Samples *samples);
-/* Is each of them one of the classes, or less than 0, which losses leave out? */
-bool scores_check_labels(Cli *cli, const Graph *graph, const Samples *samples);
 Scores scores_copy(Arena *arena, const Scores *scores); /* with sums of its own, all zero */
 void scores_clear(Scores *scores);
 /* Adds a run over a batch, of which the first `kept` samples count.  False when a number is not finite. */
