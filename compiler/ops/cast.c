@@ -30,6 +30,11 @@ bool op_keeps_bits(OpCode op)
     return op == OP_BITCAST;
 }
 
+bool node_passes_elements(const Node *node)
+{
+    return node_is_view(node) || (op_info(node->op)->family == FAMILY_CAST && !op_keeps_bits(node->op));
+}
+
 #define CHUNK 1024
 
 void eval_cast(const Graph *graph, const Node *node, const Tensor *const *in, Tensor *const *out)

@@ -4,6 +4,7 @@
 
 #include "ops/elements.h"
 #include "ops/families.h"
+#include "ops/meaning.h"
 #include "ops/scalar.h"
 
 /* dtypes: each operand in the op's class, and all that RESULT_SAME speaks of agree. */
@@ -144,4 +145,9 @@ void eval_elementwise(const Graph *graph, const Node *node, const Tensor *const 
         }
         elements_store(out[0], start, count, compute, value[list->count - 1]);
     }
+}
+
+bool node_tests_equality(const Node *node)
+{
+    return node->op == OP_EQ;
 }

@@ -229,6 +229,9 @@ bool node_is_update(const Node *node);
 int64_t node_dynamic_last(const Graph *graph, const Node *node, uint32_t dimension);
 
 bool op_keeps_bits(OpCode op); /* of conversions: what the bits stand for changes, not the number */
+/* The elements of operand 0, whichever, wherever and in whatever type: views and conversions. */
+bool node_passes_elements(const Node *node);
+bool node_tests_equality(const Node *node); /* of two operands, element by element */
 
 /* Generators without memory, and the rest. */
 bool node_is_sum(const Node *node);                                           /* of two values */

@@ -2,6 +2,8 @@
 
 #include <inttypes.h>
 
+#include "ops/meaning.h"
+
 #define MOST_IGNORED 4
 #define MOST_NESTED  32 /* calls within calls: more than the library has */
 
@@ -10,11 +12,6 @@ typedef struct Classes { /* what losses compare an input with */
     double ignored[MOST_IGNORED];
     uint32_t ignored_count;
 } Classes;
-
-static bool keeps_elements(OpCode op)
-{
-    return op == OP_RESHAPE || op == OP_BROADCAST || op == OP_TRANSPOSE || op == OP_CAST;
-}
 
 static const Value *source_of(const Graph *graph, ValueId id);
 
@@ -35,10 +32,10 @@ static const Value *source_of(const Graph *graph, ValueId id)
     for (;;) {
         const Value *value = graph_value(graph, id);
         const Node *node = value->role == ROLE_RESULT ? graph_node(graph, value->node) : NULL;
-        uint32_t operand = !node                      ? NONE
-                           : keeps_elements(node->op) ? 0
-                           : node->op == OP_CALL      ? operand_kept(node, value->result)
-                                                      : NONE;
+        uint32_t operand = !node                        ? NONE
+                           : node_passes_elements(node) ? 0
+                           : node_is_call(node)         ? operand_kept(node, value->result)
+                                                        : NONE;
         if (operand == NONE)
             return value;
         id = node->in[operand];
@@ -48,9 +45,11 @@ static const Value *source_of(const Graph *graph, ValueId id)
 /* Of `label == iota(...)` the number of classes, of `label == 255` what is to be ignored. */
 static void note_comparison(Classes *classes, const Graph *graph, const Value *other)
 {
+    uint32_t dimension;
+
     if (other->role == ROLE_CONST && shape_elements(&other->type->shape) == 1 && classes->ignored_count < MOST_IGNORED)
         classes->ignored[classes->ignored_count++] = tensor_number(other->data, 0);
-    else if (other->role == ROLE_RESULT && graph_node(graph, other->node)->op == OP_IOTA)
+    else if (other->role == ROLE_RESULT && node_is_ramp(graph, graph_node(graph, other->node), &dimension))
         classes->count = shape_elements(&other->type->shape);
 }
 
@@ -68,9 +67,9 @@ static void find_classes(Classes *classes, const Graph *graph, ValueId input, bo
         for (uint32_t i = 0; i < node->in_count; i++) {
             if (source_of(graph, node->in[i]) != label)
                 continue;
-            if (in_loss && node->op == OP_EQ)
+            if (in_loss && node_tests_equality(node))
                 note_comparison(classes, graph, source_of(graph, node->in[1 - i]));
-            else if (node->op == OP_CALL && depth < MOST_NESTED)
+            else if (node_is_call(node) && depth < MOST_NESTED)
                 find_classes(classes, node->sub[0], node->sub[0]->input[i], is_loss(node->call), depth + 1);
         }
     }
