@@ -58,6 +58,7 @@ CROSS_ENTROPY = [
 MEAN_CROSS_ENTROPY = [
     ("mean_cross_entropy(x0, x1)", [ROWS, LABEL], {}, lambda x, c, p: mean_cross_entropy(x, c)),
     ("mean_cross_entropy(x0, x1, x2)", [ROWS, LABEL, WEIGHT], {}, lambda x, c, w, p: mean_cross_entropy(x, c, w)),
+    ("mean_cross_entropy(x0, x1, [0.5, 2.0, 1.0, 0.0])", [ROWS, LABEL], {}, lambda x, c, p: mean_cross_entropy(x, c, WEIGHT)),
     ("mean_cross_entropy(x0, x1, ignore = -7)", [ROWS, HOLES], {}, lambda x, c, p: mean_cross_entropy(x, c, np.ones(4), -7)),
     ("mean_cross_entropy(x0, x1, x2, -7, 0.2)", [ROWS, HOLES, WEIGHT + 1], {},
      lambda x, c, w, p: mean_cross_entropy(x, c, w, -7, 0.2)),
