@@ -3,10 +3,12 @@
  *
  * A convolution whose output channels fill whole vectors writes channel blocks, and so does one that carries a gradient
  * back to the channels of its image; it reads any layout, but many channels whose planes are pages long in blocks;
+ * a depthwise one keeps the blocks of its image, and has them made of tokens, whose channels lie side by side;
  * pooling, elementwise ops, concat and pad keep the blocks of their operands; the gradients of weights and reductions
- * read any layout; everything else reads plain row-major, through a relayout where the operand is blocked.  With a
- * spatial extent of 1x1 both layouts are the same bytes, so such values stay plain.  What loops carry comes in blocks
- * where bodies make and read it so (layout_loops.c).  One walk in order, bodies first.
+ * read any layout; tokens are made of blocks at once (layout_tokens.c); everything else reads plain row-major, through
+ * a relayout where the operand is blocked.  With a spatial extent of 1x1 both layouts are the same bytes, so such
+ * values stay plain.  What loops carry comes in blocks where bodies make and read it so (layout_loops.c).  One walk in
+ * order, bodies first.
  */
 #include "passes/layout.h"
 
@@ -22,12 +24,14 @@ typedef struct Layouter {
     ValueId *plain, *blocked; /* per value: its twin in the other layout, made on demand; NONE */
     uint32_t capacity;
     Arena *arena;
-    Node *order; /* the new schedule */
+    NodeId at;   /* of the old schedule */
+    Node *order; /* the new one */
     uint32_t count, order_capacity;
     uint32_t changes;
     Map taken; /* names of values */
     Users users;
     const bool *live_out;
+    bool *makes_tokens; /* per node of the old schedule: a view whose result is copied */
 } Layouter;
 
 static bool image(const Type *type)
@@ -69,6 +73,20 @@ static bool is_number(const Layouter *layouter, ValueId value)
     return v->role == ROLE_RESULT && node_is_number(&layouter->order[v->node], &number);
 }
 
+/* For the new schedule only. */
+static Node relayout_of(Layouter *layouter, ValueId value, uint32_t block)
+{
+    Graph *graph = layouter->graph;
+    Attr attr[1] = {{.i = block}};
+    NodeId added = graph_add_node(graph, OP_RELAYOUT, &value, 1, attr, 1, graph->value[value].place);
+    Node node = graph->node[added];
+    graph->node_count--;
+    graph->value[node.out[0]].type = value_type(graph, value);
+    layout_set_block(graph, node.out[0], block);
+    layouter->changes++;
+    return node;
+}
+
 /* The value in another layout: a constant or an existing twin at no cost, else a relayout node just before its user. */
 static ValueId relaid(Layouter *layouter, ValueId value, uint32_t block)
 {
@@ -79,16 +97,21 @@ static ValueId relaid(Layouter *layouter, ValueId value, uint32_t block)
     if (twin[value] != NONE)
         return twin[value];
 
-    Attr attr[1] = {{.i = block}};
-    NodeId node = graph_add_node(graph, OP_RELAYOUT, &value, 1, attr, 1, graph->value[value].place);
-    ValueId out = graph->node[node].out[0];
-    graph->value[out].type = value_type(graph, value);
-    layout_set_block(graph, out, block);
-    name_twin(layouter, value, out, block);
-    emit(layouter, graph->node[node]);
-    graph->node_count--; /* it lives in the new schedule only */
-    layouter->changes++;
-    return twin[value] = out;
+    Node relayout = relayout_of(layouter, value, block);
+    name_twin(layouter, value, relayout.out[0], block);
+    emit(layouter, relayout);
+    return twin[value] = relayout.out[0];
+}
+
+/* The view, and a copy of what it shows under its name. */
+static void emit_tokens(Layouter *layouter, Node view)
+{
+    Node copy = relayout_of(layouter, view.out[0], 0);
+    ValueId shown = copy.out[0];
+    copy.out[0] = view.out[0];
+    view.out[0] = copy.in[0] = shown;
+    emit(layouter, view);
+    emit(layouter, copy);
 }
 
 static ValueId in_layout(Layouter *layouter, ValueId value, uint32_t block)
@@ -103,6 +126,22 @@ static void operands_in(Layouter *layouter, Node *node, uint32_t block)
             node->in[i] = in_layout(layouter, node->in[i], block);
 }
 
+/* An image of tokens, element by element. */
+static bool made_of_tokens(const Layouter *layouter, const Node *node)
+{
+    const Graph *graph = layouter->graph;
+    const Type *out = value_type(graph, node->out[0]);
+    uint32_t tokens = 0;
+    for (uint32_t i = 0; i < node->in_count; i++) {
+        if (is_number(layouter, node->in[i]) || !shape_eq(value_shape(graph, node->in[i]), &out->shape))
+            continue;
+        if (!layout_lies_by_pixels(graph, layouter->order, node->in[i]))
+            return false;
+        tokens++;
+    }
+    return tokens && may_block(layouter, out);
+}
+
 /* Elementwise: operands of the result's shape in blocks; per-channel operands, scalars, and what is read once from the
  * caller's arrays or the weights as they are. */
 static uint32_t keep_elementwise(Layouter *layouter, Node *node)
@@ -112,6 +151,8 @@ static uint32_t keep_elementwise(Layouter *layouter, Node *node)
     uint32_t block = 0;
     for (uint32_t i = 0; i < node->in_count; i++)
         block = layout_block(graph, node->in[i]) ? layout_block(graph, node->in[i]) : block;
+    if (!block && made_of_tokens(layouter, node))
+        block = layouter->lanes;
     if (!block || out->shape.rank != 4)
         return 0;
     for (uint32_t i = 0; i < node->in_count; i++) {
@@ -207,6 +248,8 @@ static uint32_t keep_contraction(Layouter *layouter, Node *node)
     if (!convolution_of(graph, node, &conv))
         return keep_plain(layouter, node);
     bool depthwise = conv.groups == conv.channels && conv.groups == conv.outputs;
+    if (depthwise && may_block(layouter, out) && layout_lies_by_pixels(graph, layouter->order, node->in[0]))
+        node->in[0] = in_layout(layouter, node->in[0], layouter->lanes);
     if (depthwise ? !layout_block(graph, node->in[0]) : !groups_fill_blocks(layouter, node, &conv))
         return keep_plain(layouter, node);
     if (!may_block(layouter, out) || conv.outputs < layouter->lanes)
@@ -236,6 +279,32 @@ static uint32_t keep_assembly(Layouter *layouter, Node *node)
     return channels ? keep_plain(layouter, node) : layout_block(graph, node->in[0]);
 }
 
+/* Rows and columns of an image by their numbers, as resizing takes them: pixels with all their channels. */
+static uint32_t keep_gather(Layouter *layouter, Node *node)
+{
+    const Graph *graph = layouter->graph;
+    ValueId image = node->in[0];
+    bool pixels = !node_is_scatter(node) && gather_dimension(graph, node) >= 2 &&
+                  may_block(layouter, value_type(graph, image)) && may_block(layouter, value_type(graph, node->out[0]));
+    if (!pixels || !(layout_block(graph, image) || layout_lies_by_pixels(graph, layouter->order, image)))
+        return keep_plain(layouter, node);
+    node->in[0] = in_layout(layouter, image, layouter->lanes);
+    return layouter->lanes;
+}
+
+/* What turns blocks into tokens reads them, and is copied. */
+static uint32_t keep_view(Layouter *layouter, Node *node)
+{
+    uint32_t block = layout_block(layouter->graph, node->in[0]);
+    if (view_only_waits(node) || !block)
+        return block;
+    NodeId last = layout_tokens_of(layouter->graph, &layouter->users, layouter->live_out, layouter->at);
+    if (last == NONE)
+        return keep_plain(layouter, node);
+    layouter->makes_tokens[last] = true;
+    return 0;
+}
+
 /* The block of the node's result, its operands brought to what it reads. */
 static uint32_t choose(Layouter *layouter, Node *node)
 {
@@ -255,7 +324,9 @@ static uint32_t choose(Layouter *layouter, Node *node)
     case FAMILY_LAYOUT:
         return out->layout.block;
     case FAMILY_VIEW:
-        return view_only_waits(node) ? layout_block(graph, node->in[0]) : keep_plain(layouter, node);
+        return keep_view(layouter, node);
+    case FAMILY_GATHER:
+        return keep_gather(layouter, node);
     case FAMILY_ELEMENTWISE:
     case FAMILY_CAST:
         return keep_elementwise(layouter, node);
@@ -338,13 +409,15 @@ static bool lay_out(Graph *graph, PassContext *context)
             map_add(&layouter.taken, graph->value[v].name, v);
     layouter.plain = twins(&layouter);
     layouter.blocked = twins(&layouter);
+    layouter.makes_tokens = ARENA_ARRAY(context->scratch, bool, graph->node_count);
 
     uint32_t count = graph->node_count;
     for (uint32_t n = 0; n < count; n++) {
         Node node = graph->node[n];
+        layouter.at = n;
         if (!lay_out_node(&layouter, &node, context))
             return false;
-        emit(&layouter, node);
+        (layouter.makes_tokens[n] ? emit_tokens : emit)(&layouter, node);
     }
     for (uint32_t i = 0; i < graph->output_count; i++)
         graph->output[i].value = in_layout(&layouter, graph->output[i].value, 0);

@@ -161,6 +161,21 @@ static bool stage_vectorizes(const Lower *lower, const Rows *rows, const Stage *
     return true;
 }
 
+/* Does it vectorize along the blocks that memory cuts the row into? */
+static bool blocks_vectorize(const Lower *lower, const Rows *rows, const Stage *stage)
+{
+    Arena *arena = lower->arena;
+    int64_t lanes = lower->target->lanes;
+    if (lanes < 2 || rows->columns % lanes)
+        return false;
+    const Var *block = index_var_new(arena, "block", 0, rows->columns / lanes - 1),
+              *lane = index_var_new(arena, "lane", 0, lanes - 1);
+    Index at = index_add(arena, index_scale(arena, index_var(arena, block), lanes), index_var(arena, lane));
+    Stage cut = {block_substitute(arena, &stage->block, stage->column, at),
+                 expr_substitute(arena, stage->value, stage->column, at), lane};
+    return stage_vectorizes(lower, rows, &cut);
+}
+
 /* The columns from `begin` on, or this thread's share of them. */
 static Stmt *columns_loop(Lower *lower, const Rows *rows, int64_t begin, const Var **at)
 {
@@ -174,7 +189,8 @@ static Stmt *columns_loop(Lower *lower, const Rows *rows, int64_t begin, const V
 
 typedef struct Columns { /* [begin, end), whole vectors */
     int64_t begin, end, lanes;
-    bool again; /* and the row's last vector, some of it a second time */
+    bool again;  /* and the row's last vector, some of it a second time */
+    bool blocks; /* memory lies in these, so positions are told by their numbers */
 } Columns;
 
 /* One vector, whose lanes are added to the total. */
@@ -201,13 +217,17 @@ static void reduce_vectors(Lower *lower, const Rows *rows, const Node *node, Sta
     Strands strands = {.combine = total->combine, .dtype = total->dtype};
     strands.count = lower_strands_of(lower, (end - begin) / lanes, &stage.block, stage.value);
     int64_t step = strands.count * lanes;
-    const Var *first = index_var_new(arena, "j", begin, end - step), *lane = index_var_new(arena, "lane", 0, lanes - 1);
+    int64_t unit = columns->blocks ? step : 1; /* of the loop's counter */
+    const Var *first = index_var_new(arena, "j", begin / unit, (end - step) / unit),
+              *lane = index_var_new(arena, "lane", 0, lanes - 1);
     Block *region = &stmt_lanes(arena, lower->block, lane, (uint32_t)lanes)->body;
     lower_strands_begin(lower, region, &strands);
     bool loops = end - begin > step;
-    Block *body = loops ? &stmt_for(arena, region, first, begin, end, step, LOOP_SERIAL)->body : region;
+    Block *body =
+        loops ? &stmt_for(arena, region, first, begin / unit, end / unit, step / unit, LOOP_SERIAL)->body : region;
     Index at = index_var(arena, lane);
-    Index column = index_add(arena, loops ? index_var(arena, first) : index_constant(begin), at);
+    Index column =
+        index_add(arena, loops ? index_scale(arena, index_var(arena, first), unit) : index_constant(begin), at);
     for (uint32_t s = 0; s < strands.count; s++) {
         stage = s ? build_stage(lower, rows, node, total->dtype) : stage;
         add_stage(lower, body, &stage, index_add(arena, column, index_constant(s * lanes)), &strands, s);
@@ -232,11 +252,12 @@ static void reduce_stage(Lower *lower, const Rows *rows, const Node *node)
     const Expr *neutral = expr_number(arena, total.dtype, reduction_neutral(total.combine, total.dtype));
     total.acc[0] = lower_local(lower, op_info(node->op)->name + sizeof "reduce_" - 1, total.dtype, false);
     Stage stage = build_stage(lower, rows, node, total.dtype);
-    int64_t done = 0, lanes = stage_vectorizes(lower, rows, &stage) ? lower->target->lanes : 0;
+    bool blocks = !stage_vectorizes(lower, rows, &stage) && blocks_vectorize(lower, rows, &stage);
+    int64_t done = 0, lanes = blocks || stage_vectorizes(lower, rows, &stage) ? lower->target->lanes : 0;
 
     stmt_local(arena, lower->block, total.acc[0], neutral);
     for (; lanes; lanes = lower_rest_lanes(lower, lanes, rows->columns - done)) {
-        Columns columns = {done, done + (rows->columns - done) / lanes * lanes, lanes, false};
+        Columns columns = {done, done + (rows->columns - done) / lanes * lanes, lanes, false, blocks};
         if (columns.end == done)
             continue;
         columns.again = columns.end < rows->columns && may_come_again(&total, &stage);
