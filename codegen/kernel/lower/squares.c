@@ -105,6 +105,17 @@ static bool finishes_vectors(const Copy *copy)
     return block_vectorizes(&each, copy->lane);
 }
 
+static const char square_name[] = "square";
+
+/* Of the recipe's scratch what squares are turned in; NONE: its provider keeps none for them. */
+static uint32_t square_piece(const Recipe *recipe)
+{
+    for (uint32_t i = 0; i < recipe->scratch_count; i++)
+        if (recipe->scratch[i].name == square_name)
+            return i;
+    return NONE;
+}
+
 /* Is one element stored, of what is computed of a load that is turned? */
 static bool is_turned(Copy *copy)
 {
@@ -118,10 +129,12 @@ static bool is_turned(Copy *copy)
         return false;
     if (copy->turned == copy->store->value)
         return true;
-    if (copy->shares && !lower->kernel->recipe.scratch_count)
-        return false;
-    if (copy->shares)
-        copy->square = lower_scratch(lower, 0);
+    if (copy->shares) {
+        uint32_t piece = square_piece(&lower->kernel->recipe);
+        if (piece == NONE)
+            return false;
+        copy->square = lower_scratch(lower, piece);
+    }
     find_after(copy);
     return finishes_vectors(copy);
 }
@@ -304,5 +317,5 @@ void lower_copy_scratch(Lower *lower, const Kernel *kernel, Recipe *recipe)
         }
     }
     if (turned && straight)
-        recipe_scratch(lower, recipe, "square", DT_F32, lower->target->lanes * lower->target->lanes, true);
+        recipe_scratch(lower, recipe, square_name, DT_F32, lower->target->lanes * lower->target->lanes, true);
 }
