@@ -93,6 +93,12 @@ bool recipe_choose(Lower *lower, Kernel *kernel)
 {
     const KernelMark *mark = recipe_asked(lower->graph, kernel);
     lower->kernel = kernel;
-    return mark ? marks_agree(lower, kernel, mark) && follow_mark(lower, kernel, mark)
-                : recipe_repeated(lower, choose_cheapest, &kernel->recipe);
+    if (mark)
+        return marks_agree(lower, kernel, mark) && follow_mark(lower, kernel, mark);
+    if (recipe_repeated(lower, choose_cheapest, &kernel->recipe))
+        return true;
+    const Graph *graph = lower->graph;
+    const Node *node = &graph->node[kernel->node[0]];
+    return diag_error(graph->module->diag, node->place, "internal error: nobody computes the kernel of " STR_FMT,
+                      STR_ARG(value_title(graph, node->out[0])));
 }

@@ -1,6 +1,7 @@
 /* Which products go by strips, and how high these are: what fuse asks, and the recipe. */
 #include "base/number.h"
 #include "kernel/lower/strip.h"
+#include "kernel/lower/tiled.h"
 
 #define FEWEST_ROWS 8 /* fewer have recipes that go along rows */
 #define LEAST_TILES 2 /* that a panel passes over, also of rows so long that the second level does not hold them */
@@ -29,19 +30,30 @@ static bool is_f32(const Graph *graph, ValueId value)
     return value_type(graph, value)->dtype == DT_F32;
 }
 
-/* Do its addresses advance evenly along rows and depth, as tiles walk them? */
-static bool walks_rows(const Graph *graph, Arena *scratch, ValueId value)
+/* Do addresses of the value advance evenly along rows, and along the depth in blocks of so many steps? */
+static bool is_even(const Graph *graph, Arena *scratch, ValueId value, int64_t steps)
 {
     const Shape *shape = value_shape(graph, value);
-    const Var *along[MAX_RANK];
+    uint32_t row = shape->rank - 2, depth = shape->rank - 1;
+    const Var *along[MAX_RANK], *block = index_var_new(scratch, "block", 0, ceil_div(shape->dim[depth], steps) - 1);
     Index position[MAX_RANK];
     int64_t step;
     for (uint32_t d = 0; d < shape->rank; d++) {
-        along[d] = index_var_new(scratch, "i", 0, shape->dim[d] - 1);
+        along[d] = index_var_new(scratch, "i", 0, (d == depth ? steps : shape->dim[d]) - 1);
         position[d] = index_var(scratch, along[d]);
     }
+    position[depth] = index_add(scratch, position[depth], index_scale(scratch, index_var(scratch, block), steps));
     Index address = lower_address_before(graph, scratch, value, position);
-    return index_factor(address, along[shape->rank - 2], &step) && index_factor(address, along[shape->rank - 1], &step);
+    return index_factor(address, along[row], &step) && index_factor(address, along[depth], &step) &&
+           index_factor(address, block, &step);
+}
+
+/* Is the value memory that tiles walk by some rows? */
+static bool walks_rows(const Graph *graph, Arena *scratch, ValueId value, int64_t lanes)
+{
+    int64_t depth = value_shape(graph, value)->dim[value_shape(graph, value)->rank - 1];
+    int64_t divided = tiled_divided_depth(depth, lanes);
+    return is_even(graph, scratch, value, lanes) || (divided && is_even(graph, scratch, value, divided));
 }
 
 /* Are both matrices in memory, or constants, and are there no shapes that tiles or strips do not take? */
@@ -73,7 +85,7 @@ bool strip_takes(const Graph *graph, Arena *scratch, const Target *target, const
     int64_t matrices = matrices_of(between), lanes = target->lanes;
     if (shape_elements(between) == 0 || matrices != matrices_of(value_shape(graph, second->out[0])) ||
         a.batch_rank != b.batch_rank || a.rows < FEWEST_ROWS || a.columns < lanes || b.columns < lanes ||
-        !walks_rows(graph, scratch, first->in[0]))
+        !walks_rows(graph, scratch, first->in[0], tiled_lanes(target, &a)))
         return false;
     int64_t height = strip_height(target, a.rows, a.columns, matrices == 1);
     int64_t kept = height * a.columns + a.depth * a.columns + b.depth * b.columns;

@@ -150,6 +150,11 @@ typedef struct Tiled {
 /* tiled_see.c: fills in result, reduction and first operand of a phase of lower->kernel; false when tiles do not take
  * it. */
 bool tiled_see(Lower *lower, Tiled *con, uint32_t phase);
+/* Lanes that all have a column, of a product of few columns that whole vectors do not divide: what is past the last
+ * column would be computed for nothing, and stored on a way through scratch. */
+int64_t tiled_lanes(const Target *target, const Product *product);
+/* Steps of a block of the depth that go beyond its last one in no block, where whole vectors would; 0: too few. */
+int64_t tiled_divided_depth(int64_t depth, int64_t lanes);
 /* tiled_pixels.c: pixels and vectors of a tile, as they are asked for. */
 void tiled_choose_pixels(Tiled *con);
 /* Do the pixels of the image follow one another from row to row as along them? */

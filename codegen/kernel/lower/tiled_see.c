@@ -212,6 +212,12 @@ static bool batched(const Shape *shape)
     return false;
 }
 
+int64_t tiled_divided_depth(int64_t depth, int64_t lanes)
+{
+    int64_t block = largest_divisor(depth, least(depth, 2 * lanes));
+    return block < LEAST_BLOCK ? 0 : block;
+}
+
 /* Where the depth's address is cut, it is cut into blocks that end there; and where it is cut behind its last element,
  * as of a part of a row, into blocks none of which goes beyond that. */
 static bool cut_depth(Tiled *con, const Rows *rows)
@@ -227,8 +233,8 @@ static bool cut_depth(Tiled *con, const Rows *rows)
     int64_t cut = whole ? con->depth : index_cut(address, k);
     if (cut <= 1 || con->depth % cut)
         return false;
-    int64_t shorter = largest_divisor(cut, least(cut, 2 * con->lanes));
-    if (whole && shorter < LEAST_BLOCK)
+    int64_t shorter = whole ? tiled_divided_depth(cut, con->lanes) : largest_divisor(cut, least(cut, 2 * con->lanes));
+    if (!shorter)
         return false;
     set_blocks(con, shorter);
     return con->block_depth != block;
@@ -262,6 +268,7 @@ static bool see_strip(Tiled *con)
     const Strip *strip = con->lower->strip;
     Rows rows = {.batch = con->product.batch_rank};
     Index address;
+    int64_t factor;
     con->outer_count = 0;
     con->out_w = con->in_w = strip->height;
     con->pixel = index_var_new(arena, "m", 0, strip->height - 1);
@@ -277,8 +284,15 @@ static bool see_strip(Tiled *con)
         con->x_base = index_scale(arena, index_var(arena, con->block), con->block_depth);
         return true;
     }
-    const Var *depth = index_var_new(arena, "c", 0, con->block_depth - 1);
-    return rows_operand(con, &rows, depth, &address) && set_operand(con, address, depth, NULL, con->pixel);
+    for (;;) {
+        const Var *depth = index_var_new(arena, "c", 0, con->block_depth - 1);
+        if (!rows_operand(con, &rows, depth, &address))
+            return false;
+        if (set_operand(con, address, depth, NULL, con->pixel))
+            return true;
+        if (index_factor(address, depth, &factor) || !cut_depth(con, &rows))
+            return false;
+    }
 }
 
 static bool see_matmul(Tiled *con)
@@ -432,25 +446,24 @@ static bool is_made_of_constants(const Lower *lower, ValueId value)
 
 #define FEW_COLUMNS 40 /* more lose more by shorter vectors than by a rest */
 
-/* Lanes that all have a column, of a product of few columns that whole vectors do not divide: what is past the last
- * column would be computed for nothing, and stored on a way through scratch. */
-static int64_t choose_lanes(const Lower *lower, const Node *node)
+int64_t tiled_lanes(const Target *target, const Product *product)
 {
-    Product product;
-    int64_t lanes = lower->target->lanes, shorter = lanes;
-    if (lower->target->dialect != DIALECT_VECTOR || lower->target->small || !product_of(lower->graph, node, &product) ||
-        !product.has_columns || product.rows < 2)
+    int64_t lanes = target->lanes, shorter = lanes;
+    if (target->dialect != DIALECT_VECTOR || target->small || !product->has_columns || product->rows < 2)
         return lanes;
-    while (shorter > LEAST_LANES && product.columns % shorter)
+    while (shorter > LEAST_LANES && product->columns % shorter)
         shorter /= 2;
     int64_t most = shorter > LEAST_LANES ? FEW_COLUMNS : lanes; /* four lanes serve what fits one vector */
-    return product.columns % shorter == 0 && product.columns <= most ? shorter : lanes;
+    return product->columns % shorter == 0 && product->columns <= most ? shorter : lanes;
 }
 
 bool tiled_see(Lower *lower, Tiled *con, uint32_t phase)
 {
     const Node *node = &lower->graph->node[lower->kernel->anchor];
-    *con = (Tiled){.lower = lower, .node = node, .lanes = choose_lanes(lower, node), .phase = phase};
+    Product product;
+    int64_t lanes =
+        product_of(lower->graph, node, &product) ? tiled_lanes(lower->target, &product) : lower->target->lanes;
+    *con = (Tiled){.lower = lower, .node = node, .lanes = lanes, .phase = phase};
     if (con->lanes < 2)
         return false;
     con->x_value = under_cast(lower, node->in[0]);
