@@ -95,7 +95,8 @@ static bool write_integers(OnnxNode *n, const Resize *r, const char *y, DType dt
            onnx_emit(n, "%s = cast(%s + clip(%s, -%s, %s), to = %s)", onnx_out(n, 0), mean, mean, NEAR, NEAR, to);
 }
 
-static bool resize(OnnxNode *n, const Resize *r, const Line *line)
+/* The call for the axes of `x` that change; `x` itself where none does, NULL after onnx_no */
+static const char *resized(OnnxNode *n, const Resize *r, const Line *line, const char *x)
 {
     int64_t axes[MAX_RANK], sizes[MAX_RANK];
     const Line *changed[MAX_RANK];
@@ -104,24 +105,48 @@ static bool resize(OnnxNode *n, const Resize *r, const Line *line)
         if (!changes(r, &line[d]))
             continue;
         if (!check_line(n, r, &line[d]))
-            return false;
+            return NULL;
         axes[count] = d;
         sizes[count] = line[d].out;
         changed[count++] = &line[d];
     }
     if (!count)
-        return onnx_emit(n, "%s = %s", onnx_out(n, 0), onnx_in(n, 0));
-    DType dtype = onnx_type(n, 0)->dtype;
-    bool mixes = strcmp(r->mode, "nearest") != 0 && dtype_is_int(dtype);
+        return x;
     Text words = {0};
     put_modes(n, &words, r);
     put_lines(n, &words, r, changed, count);
-    const char *wide = dtype_bytes(dtype) == 1 ? "f32" : "f64";
-    const char *x = mixes ? onnx_text(n, "cast(%s, to = %s)", onnx_in(n, 0), wide) : onnx_in(n, 0);
     const char *y = onnx_text(n, "resize(%s, %s, axes = %s%s)", x, onnx_list(n, sizes, count),
                               onnx_list(n, axes, count), words.len ? words.ptr : "");
     text_free(&words);
-    return mixes ? write_integers(n, r, y, dtype) : onnx_emit(n, "%s = %s", onnx_out(n, 0), y);
+    return y;
+}
+
+static bool resize(OnnxNode *n, const Resize *r, const Line *line)
+{
+    DType dtype = onnx_type(n, 0)->dtype;
+    bool mixes = strcmp(r->mode, "nearest") != 0 && dtype_is_int(dtype);
+    const char *wide = dtype_bytes(dtype) == 1 ? "f32" : "f64", *x = onnx_in(n, 0);
+    const char *from = mixes ? onnx_text(n, "cast(%s, to = %s)", x, wide) : x, *y = resized(n, r, line, from);
+    if (!y)
+        return false;
+    return mixes && y != from ? write_integers(n, r, y, dtype)
+                              : onnx_emit(n, "%s = %s", onnx_out(n, 0), y == from ? x : y);
+}
+
+/* Before opset 11 the nearest element is the one before where an axis grows, and the one behind where it shrinks. */
+static bool resize_to_either_side(OnnxNode *n, Resize *r, const Line *line)
+{
+    Line larger[MAX_RANK], smaller[MAX_RANK];
+    for (uint32_t d = 0; d < onnx_rank(n, 0); d++) {
+        larger[d] = smaller[d] = line[d];
+        *(line[d].scale < 1 ? &larger[d] : &smaller[d]) = (Line){line[d].in, line[d].in, 1, 0, 1};
+    }
+    const char *x = onnx_in(n, 0);
+    r->nearest = "ceil";
+    x = resized(n, r, smaller, x);
+    r->nearest = "floor";
+    x = x ? resized(n, r, larger, x) : NULL;
+    return x && onnx_emit(n, "%s = %s", onnx_out(n, 0), x);
 }
 
 /* Scales or sizes of the axes that are named, or of all */
@@ -244,7 +269,7 @@ static bool write_resize(OnnxNode *n)
     bool old = n->opset < 11;
     Resize r = {.transform = onnx_string(n, "coordinate_transformation_mode", old ? "asymmetric" : "half_pixel"),
                 .mode = onnx_string(n, "mode", "nearest"),
-                .nearest = onnx_string(n, "nearest_mode", old ? "floor" : "round_prefer_floor"),
+                .nearest = onnx_string(n, "nearest_mode", "round_prefer_floor"),
                 .a = onnx_float(n, "cubic_coeff_a", -0.75),
                 .exclude = onnx_int(n, "exclude_outside", 0) != 0,
                 .antialias = onnx_int(n, "antialias", 0) != 0,
@@ -261,7 +286,8 @@ static bool write_resize(OnnxNode *n)
         counted[i] = axes[i] < 0 ? axes[i] + rank : axes[i];
     }
     return check_mode(n, &r) && set_sizes(n, line, counted, count) &&
-           (!crops(&r) || set_region(n, line, counted, count)) && resize(n, &r, line);
+           (!crops(&r) || set_region(n, line, counted, count)) &&
+           (old && strcmp(r.mode, "nearest") == 0 ? resize_to_either_side(n, &r, line) : resize(n, &r, line));
 }
 
 static bool write_upsample(OnnxNode *n)

@@ -460,6 +460,19 @@ def images_of_another_size(t):
 
 
 @case
+def images_of_another_size_in_opset_10(t):
+    """The element before where an axis grows, the one behind where it shrinks"""
+    def resized(x, scales, opset, op):
+        weights = [tensor("s", numpy.array(scales, "f4"))]
+        return t.value(model(graph([node(op, ["x", "s"], ["y"])], [value("x", list(x.shape))], [value("y", None)], weights), opset=opset), x=x)
+    x = numpy.arange(1, 9, dtype="f4").reshape(2, 4)
+    numpy.testing.assert_array_equal(resized(x, [0.6, 0.6], 10, "Resize"), [[1, 3]])
+    numpy.testing.assert_array_equal(resized(x, [1.5, 0.75], 10, "Resize"), [[1, 3, 4], [1, 3, 4], [5, 7, 8]])
+    numpy.testing.assert_array_equal(resized(x, [1, 1.5], 10, "Resize"), [[1, 1, 2, 3, 3, 4], [5, 5, 6, 7, 7, 8]])
+    numpy.testing.assert_array_equal(resized(x, [1, 1.5], 9, "Upsample"), [[1, 1, 2, 3, 3, 4], [5, 5, 6, 7, 7, 8]])
+
+
+@case
 def images_of_one_element_and_between_two(t):
     """By pytorch_half_pixel the only element is the first; the middle of two is what f32 misses it by, too."""
     def resized(n, mode, size=None, scale=None, **row):
