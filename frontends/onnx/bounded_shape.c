@@ -58,7 +58,7 @@ static bool find_chosen(const OnnxNode *n, int64_t at, uint32_t depth, OnnxExten
     const Tensor *positions = n->in[1]->known;
     if (!positions || at >= shape_elements(&positions->type->shape) || n->in[0]->type->shape.rank != 1)
         return false;
-    int64_t from = (int64_t)tensor_number(positions, at);
+    int64_t from = onnx_int_at(positions, at);
     return find_extent(n->in[0], from < 0 ? from + n->in[0]->type->shape.dim[0] : from, depth, extent);
 }
 
@@ -67,8 +67,8 @@ static bool find_sliced(const OnnxNode *n, int64_t at, uint32_t depth, OnnxExten
     const OnnxValue *begin = n->in_count > 1 ? n->in[1] : NULL, *step = n->in_count > 4 ? n->in[4] : NULL;
     if (!begin || !begin->known || (step && (!step->known || tensor_number(step->known, 0) != 1)))
         return false;
-    int64_t from = (int64_t)tensor_number(begin->known, 0), extent_of = n->in[0]->type->shape.dim[0];
-    return n->in[0]->type->shape.rank == 1 &&
+    int64_t from = onnx_int_at(begin->known, 0), extent_of = n->in[0]->type->shape.dim[0];
+    return n->in[0]->type->shape.rank == 1 && from < extent_of &&
            find_extent(n->in[0], at + (from < 0 ? from + extent_of : from), depth, extent);
 }
 
@@ -102,7 +102,7 @@ static bool find_sum(const OnnxNode *n, int64_t at, uint32_t depth, OnnxExtent *
     }
     bool counted = side[1].count != NULL; /* which of the two may have one */
     if (side[!counted].count || (side[counted].count && side[!counted].most) || side[0].most > INT64_MAX / 2 ||
-        side[1].most > INT64_MAX / 2)
+        side[1].most > INT64_MAX / 2 || side[0].most < INT64_MIN / 2 || side[1].most < INT64_MIN / 2)
         return false;
     *extent = (OnnxExtent){side[0].most + side[1].most, side[counted].count};
     return true;
@@ -117,7 +117,7 @@ static bool find_extent(const OnnxValue *value, int64_t at, uint32_t depth, Onnx
         bool one = elements == 1; /* for all */
         if (!one && (at < 0 || at >= elements))
             return false;
-        *extent = (OnnxExtent){(int64_t)tensor_number(value->known, one ? 0 : at), NULL};
+        *extent = (OnnxExtent){onnx_int_at(value->known, one ? 0 : at), NULL};
         return true;
     }
     const OnnxNode *n = value->maker;
@@ -158,7 +158,7 @@ bool onnx_set_known_extents(OnnxNode *n)
         at->type->shape.rank > 1)
         return false;
     for (int64_t i = 0; i < count; i++) {
-        int64_t from = (int64_t)tensor_number(at, i);
+        int64_t from = onnx_int_at(at, i);
         OnnxExtent extent;
         if (!find_extent(shape, from < 0 ? from + shape->type->shape.dim[0] : from, DEEPEST, &extent) || extent.count)
             return false;

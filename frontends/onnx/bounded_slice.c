@@ -95,7 +95,7 @@ static const char *position(OpenSlice *s, uint32_t operand, uint32_t i)
     long long extent = onnx_dim(n, 0, s->axis);
     const OnnxValue *list = n->in[operand];
     if (list->known)
-        return onnx_text(n, "%lld", (long long)clamped((int64_t)tensor_number(list->known, i), extent));
+        return onnx_text(n, "%lld", (long long)clamped(onnx_int_at(list->known, i), extent));
     const char *at = onnx_temp(n, operand == 1 ? "from" : "to"),
                *clipped = onnx_temp(n, operand == 1 ? "begin" : "end");
     return onnx_emit(n, "%s = cast(%s[%u], to = i64)", at, onnx_in(n, operand), i) &&

@@ -79,7 +79,7 @@ static bool makes_rows(const Shape *from, const OnnxNode *reshape)
     int64_t wanted[] = {from->dim[0], from->dim[2], from->dim[1] * from->dim[3]};
     uint32_t open = 0;
     for (uint32_t i = 0; i < 3; i++) {
-        int64_t extent = (int64_t)tensor_number(given, i);
+        int64_t extent = onnx_int_at(given, i);
         open += extent == -1;
         if (extent != wanted[i] && extent != -1 && (extent || i == 2)) /* 0 is the extent that stands there */
             return false;

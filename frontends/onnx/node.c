@@ -274,7 +274,7 @@ const Tensor *onnx_known(OnnxNode *node, uint32_t i)
 }
 
 /* Of u64 what is beyond i64 is its largest. */
-static int64_t known_int(const Tensor *tensor, uint32_t k)
+int64_t onnx_int_at(const Tensor *tensor, int64_t k)
 {
     if (tensor->type->dtype == DT_I64)
         return ((const int64_t *)tensor->data)[k];
@@ -296,7 +296,7 @@ bool onnx_known_ints(OnnxNode *node, uint32_t i, const int64_t **list, uint32_t 
     uint32_t n = (uint32_t)shape_elements(&value->type->shape);
     int64_t *copy = ARENA_ARRAY(node->onnx->arena, int64_t, n + 1);
     for (uint32_t k = 0; k < n; k++)
-        copy[k] = known_int(value->known, k);
+        copy[k] = onnx_int_at(value->known, k);
     *list = copy;
     *count = n;
     return true;

@@ -169,6 +169,17 @@ def slices_between_computed_positions(t):
 
 
 @case
+def slices_from_a_computed_position_on(t):
+    """x[n:], whose end is the largest number that there is"""
+    x = numpy.arange(12, dtype="f4").reshape(6, 2)
+    m = model(graph([node("Add", ["a", "one"], ["n"]), node("Slice", ["x", "n", "far", "zero"], ["y"])], [value("x", [6, 2]), value("a", [1], 7)],
+                    [value("y", None)], WEIGHTS + [tensor("far", numpy.array([2**63 - 1]))]), opset=17)
+    for n in (-9, -6, -1, 0, 2, 6, 9):
+        y, count = (t.value(m, result, x=x, a=numpy.array([n - 1])) for result in ("y", "y.count"))
+        numpy.testing.assert_array_equal(y[:count], x[n:])
+
+
+@case
 def slices_as_long_as_something_else(t):
     size = [node("Shape", ["a"], ["s"]), node("Gather", ["s", "zero"], ["n"]), node("Add", ["zero", "n"], ["end"])]
     whole = Found(t, *size, node("Slice", ["a", "zero", "end", "zero"], ["y"]))
