@@ -129,7 +129,8 @@ static bool write_branches(OnnxNode *n, Branch *branch)
 /* Does it give one constant without elements? */
 static bool gives_nothing(OnnxNode *n, const Onnx__GraphProto *branch, uint32_t *axis)
 {
-    if (branch->n_output != 1 || branch->n_node != 1 || strcmp(branch->node[0]->op_type, "Constant") != 0)
+    const char *op = branch->n_output == 1 && branch->n_node == 1 ? branch->node[0]->op_type : NULL;
+    if (!op || strcmp(op, "Constant") != 0)
         return false;
     OnnxValue *nothing;
     if (!onnx_body_import(n, onnx_body_scope(n), branch, &nothing) || !nothing->known)
@@ -147,7 +148,8 @@ static bool write_or_nothing(OnnxNode *n, const Onnx__GraphProto *branch, bool o
     if (!take_branch(n, branch))
         return false;
     OnnxValue *result = n->out[0];
-    if (result->known || result->type->shape.rank <= axis || (result->count && result->count_axis != axis))
+    if (!result || !result->type || result->known || result->type->shape.rank <= axis ||
+        (result->count && result->count_axis != axis))
         return onnx_no(n, "its branches give other shapes");
     count = result->count ? onnx_name_value(n->onnx, result->count)
                           : onnx_text(n, "i64(%lld)", (long long)result->type->shape.dim[axis]);

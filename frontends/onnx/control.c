@@ -62,6 +62,13 @@ static bool check_carried(const Loop *l, const OnnxValue *first, const OnnxValue
     return onnx_no(l->node, "'%s' changes its type or shape from round to round", name);
 }
 
+/* Is what a body says of the next round one truth? */
+static bool check_condition(const Loop *l, const OnnxValue *condition)
+{
+    return (condition->type && shape_elements(&condition->type->shape) == 1) ||
+           onnx_no(l->node, "its condition is no scalar");
+}
+
 static bool import_round(Loop *l, Round *r)
 {
     OnnxNode *n = l->node;
@@ -92,9 +99,10 @@ static bool import_round(Loop *l, Round *r)
         text_free(&name);
     }
     good = good && onnx_body_names(n, &r->stack, r->result + 1 + l->carried, l->stacked);
-    if (good && !r->result[0]->known && r->result[0]->type->shape.rank)
-        good = onnx_no(n, "its condition is no scalar");
+    good = good && check_condition(l, r->result[0]);
     r->next[0] = good ? onnx_name_value(onnx, r->result[0]) : "";
+    if (good && r->result[0]->type->shape.rank)
+        r->next[0] = onnx_text(n, "reshape(%s, shape = [])", r->next[0]);
     r->body = onnx_block_close(onnx);
     return good;
 }
@@ -239,6 +247,7 @@ static bool unroll(Loop *l)
         good = round < MOST_UNROLLED ? onnx_body_import(n, scope, l->body, value)
                                      : onnx_no(n, "it has more than %d rounds, which cannot be a loop", MOST_UNROLLED);
         bool last = l->counted && round + 1 >= l->rounds; /* which is so, whatever its condition says */
+        good = good && (last || check_condition(l, value[0]));
         if (good && !last && !value[0]->known)
             good = onnx_no(n, "whether there is another round is known only when running");
         for (uint32_t i = 0; good && i < l->stacked; i++)

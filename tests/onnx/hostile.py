@@ -79,6 +79,20 @@ def calls_each_other():
     return simple(nodes=[node("F", ["x"], ["y"], domain="mine")], functions=pair, domains=["mine"])
 
 
+def branches(then, otherwise):
+    return simple(nodes=[node("If", ["c"], ["y"], then_branch=then, else_branch=otherwise)], inputs=[X, value("c", [], 9)])
+
+
+NOTHING = graph([node("Constant", [], ["q"], value=numpy.zeros((0, 3), "f4"))], [], [value("q", None)])
+A_LIST = graph([node("SequenceConstruct", ["x"], ["s"])], [], [value("s", None)])
+
+
+def rounds(nodes, goes_on, weights=()):
+    """A loop whose body says of the next round what is called so"""
+    body = graph(nodes, [value("i", [], 7), value("g", [], 9), value("v", None)], [value(goes_on, None), value("w", None)])
+    return simple(weights, [node("Loop", ["n", "c", "x"], ["y"], body=body)], inputs=[X] + [value(n, [], k) for n, k in (("n", 7), ("c", 9)) if not weights])
+
+
 def shadows(op):
     return simple(nodes=[node(op, ["x"], ["y"])], functions=[function(op, "", ["a"], ["b"], [node(op, ["a"], ["b"])])])
 
@@ -181,6 +195,11 @@ CASES = {
     "trees for very many targets": (simple(nodes=[node("TreeEnsemble", ["x"], ["y"], domain="ai.onnx.ml", **FOREST | {"n_targets": 1 << 62})], domains=[("ai.onnx.ml", 5)]), "too large"),
     "trees that lack sets of values": (simple(nodes=[node("TreeEnsemble", ["x"], ["y"], domain="ai.onnx.ml", **FOREST)], domains=[("ai.onnx.ml", 5)]), "fewer sets of values"),
     "a node without an op": (simple(nodes=[data(1, "x") + data(2, "y")]), "not known"),
+    "a branch of a node without an op": (branches(graph([data(1, "x") + data(2, "q")], [], [value("q", None)]), NOTHING), "not known"),
+    "a branch of no nodes": (branches(graph([], [], [value("x", None)]), NOTHING), None),
+    "a branch that gives a sequence": (branches(A_LIST, NOTHING), "other shapes"),
+    "rounds that end by a sequence": (rounds([node("SequenceConstruct", ["v"], ["s"]), node("Neg", ["v"], ["w"])], "s"), "no scalar"),
+    "rounds that end by nothing": (rounds([node("Concat", ["v", "v"], ["w"], axis=0)], "e", [tensor("n", numpy.array(3)), tensor("c", numpy.array(True)), tensor("e", numpy.zeros(0, bool))]), "no scalar"),
     "a loop without a body": (simple(nodes=[node("Loop", ["", "", "x"], ["y"])]), "no body"),
     "a text with everything": (simple(nodes=[node("Relu", ["x"], ["\x1b[31m\n\"y`{z}"])], outputs=[value("\x1b[31m\n\"y`{z}", None)]), None),
     "an old opset": (simple(opset=0), "opset 0"),
