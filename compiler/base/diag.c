@@ -184,6 +184,25 @@ bool diag_file_error(Diag *diag, Str path, const char *format, ...)
     return false;
 }
 
+DiagMark diag_mark(const Diag *diag)
+{
+    return (DiagMark){diag->error_count, diag->entry_count, diag->text.len};
+}
+
+Str diag_take(Diag *diag, DiagMark since)
+{
+    Str message = {0};
+    for (uint32_t i = since.entry_count; i < diag->entry_count && !message.len; i++)
+        if (diag->entry[i].error)
+            message = diag->entry[i].message;
+    diag->error_count = since.error_count;
+    diag->entry_count = since.entry_count;
+    diag->text.len = since.text;
+    if (diag->text.ptr)
+        diag->text.ptr[since.text] = 0;
+    return message;
+}
+
 void diag_clear(Diag *diag)
 {
     diag->error_count = diag->entry_count = 0;

@@ -54,6 +54,14 @@ static inline bool diag_full(const Diag *diag)
     return diag->error_count >= DIAG_LIMIT;
 }
 
+typedef struct DiagMark { /* how much has been reported */
+    uint32_t error_count, entry_count;
+    size_t text;
+} DiagMark;
+DiagMark diag_mark(const Diag *diag);
+/* Forgets what has been reported since the mark, and gives the first error of it: who tries says it in other words. */
+Str diag_take(Diag *diag, DiagMark since);
+
 void diag_clear(Diag *diag); /* forgets what has been reported; sources stay */
 void diag_free(Diag *diag);
 

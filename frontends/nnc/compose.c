@@ -120,6 +120,11 @@ bool nnc_compose_add(Composer *c, Str what, Str statements)
     return good;
 }
 
+bool nnc_compose_is_exhausted(const Composer *c)
+{
+    return c->builder.exhausted;
+}
+
 ComposedCall nnc_compose_call(const Composer *c)
 {
     return c->call;

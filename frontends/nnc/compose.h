@@ -23,6 +23,7 @@ ValueId nnc_compose_const(Composer *composer, Str name, const Tensor *tensor);
  * In the outermost graph, whose nodes nobody runs, statements that are alike are built once: of the others its values
  * have the types and nothing that computes them. */
 bool nnc_compose_add(Composer *composer, Str what, Str statements);
+bool nnc_compose_is_exhausted(const Composer *composer); /* nothing more is built: there is too much already */
 /* The call that the last statement of the outermost graph ends with; of one that was like an earlier one, that one's,
  * which has another label.  No body: it ends with none. */
 typedef struct ComposedCall {

@@ -181,7 +181,8 @@ static bool write_if(OnnxNode *n)
     if (n->out_count == 1 && gives_nothing(n, no, &axis))
         return write_or_nothing(n, yes, false, axis);
     Branch branch[2];
-    return import_branch(n, yes, &branch[0]) && import_branch(n, no, &branch[1]) && write_branches(n, branch);
+    bool good = import_branch(n, yes, &branch[0]); /* what is wrong with the other one is listed, too */
+    return import_branch(n, no, &branch[1]) && good && write_branches(n, branch);
 }
 
 const OnnxRow onnx_branch[] = {

@@ -47,16 +47,24 @@ static Str place_of(const OnnxNode *node)
 bool onnx_emit(OnnxNode *node, const char *format, ...)
 {
     Text text = {0};
+    Onnx *onnx = node->onnx;
+    DiagMark before = diag_mark(onnx->diag);
     va_list args;
-    if (node->reason)
+    if (node->reason || onnx->failed)
         return false;
     va_start(args, format);
     text_vprintf(&text, format, args);
     va_end(args);
     text_char(&text, '\n');
-    Str statements = str_copy(node->onnx->arena, text_view(&text));
+    Str statements = str_copy(onnx->arena, text_view(&text));
     text_free(&text);
-    return onnx_write(node->onnx, place_of(node), statements);
+    if (onnx_write(onnx, place_of(node), statements))
+        return true;
+    if (nnc_compose_is_exhausted(onnx->composer))
+        return false;
+    Str message = diag_take(onnx->diag, before);
+    onnx->failed = false;
+    return onnx_no(node, STR_FMT, STR_ARG(message));
 }
 
 /* Operands and results */
