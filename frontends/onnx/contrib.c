@@ -26,10 +26,31 @@ static bool write_quick_gelu(OnnxNode *n)
                      onnx_number(n, onnx_type(n, 0)->dtype, alpha));
 }
 
-/* Layer normalisation over the last axis; `rms` without the mean. */
+/* Layer normalisation over the last axis; `rms` without the mean.  Half floats are widened to f32, and only the results
+ * are rounded. */
+static bool is_half(const OnnxNode *n)
+{
+    return dtype_bytes(onnx_type(n, 0)->dtype) == 2;
+}
+
+static const char *widened(OnnxNode *n, uint32_t i)
+{
+    bool narrow = dtype_bytes(onnx_type(n, i)->dtype) == 2;
+    return narrow ? onnx_text(n, "cast(%s, to = f32)", onnx_in(n, i)) : onnx_in(n, i);
+}
+
+/* A result of the dtype of operand 0 */
+static bool put_rounded(OnnxNode *n, uint32_t i, const char *value)
+{
+    const char *to = dtype_name(onnx_type(n, 0)->dtype);
+    return !onnx_wants(n, i) || (is_half(n) ? onnx_emit(n, "%s = cast(%s, to = %s)", onnx_out(n, i), value, to)
+                                            : onnx_emit(n, "%s = %s", onnx_out(n, i), value));
+}
+
 static const char *norm_epsilon(OnnxNode *n, bool rms)
 {
-    return onnx_number(n, onnx_type(n, 0)->dtype, onnx_float(n, "epsilon", rms ? (double)1e-5f : (double)1e-12f));
+    DType dtype = is_half(n) ? DT_F32 : onnx_type(n, 0)->dtype;
+    return onnx_number(n, dtype, onnx_float(n, "epsilon", rms ? (double)1e-5f : (double)1e-12f));
 }
 
 /* The inverse of the deviation as result `i`, which training keeps, and some models ask for as well */
@@ -44,21 +65,17 @@ static bool put_norm(OnnxNode *n, const char *x, const char *scale, const char *
     const char *eps = norm_epsilon(n, rms);
     const char *y = rms ? onnx_text(n, "%s * rsqrt(mean(square(%s), -1, true) + %s)", x, x, eps)
                         : onnx_text(n, "standardize(%s, -1, %s)", x, eps);
-    return bias ? onnx_emit(n, "%s = %s * %s + %s", onnx_out(n, 0), y, scale, bias)
-                : onnx_emit(n, "%s = %s * %s", onnx_out(n, 0), y, scale);
-}
-
-static bool check_norm(OnnxNode *n)
-{
-    return dtype_bytes(onnx_type(n, 0)->dtype) > 2 || onnx_no(n, "its floats have 16 bits");
+    return put_rounded(n, 0, bias ? onnx_text(n, "%s * %s + %s", y, scale, bias) : onnx_text(n, "%s * %s", y, scale));
 }
 
 static bool write_simplified_norm(OnnxNode *n)
 {
     int64_t axis;
-    return onnx_axis(n, "axis", -1, onnx_rank(n, 0), &axis) &&
-           (axis + 1 == onnx_rank(n, 0) || onnx_no(n, "it normalises over several axes")) && check_norm(n) &&
-           put_deviation(n, 1, onnx_in(n, 0), true) && put_norm(n, onnx_in(n, 0), onnx_in(n, 1), NULL, true);
+    if (!onnx_axis(n, "axis", -1, onnx_rank(n, 0), &axis))
+        return false;
+    const char *x = widened(n, 0);
+    return (axis + 1 == onnx_rank(n, 0) || onnx_no(n, "it normalises over several axes")) &&
+           put_deviation(n, 1, x, true) && put_norm(n, x, widened(n, 1), NULL, true);
 }
 
 /* The sum of two operands and a bias, which is a result as well, normalised */
@@ -66,16 +83,16 @@ static bool write_skip_norm(OnnxNode *n)
 {
     bool rms = strcmp(n->row->text, "rms") == 0;
     uint32_t bias = rms ? 3 : 4;
-    if (!check_norm(n))
-        return false;
     if (rms && onnx_wants(n, 1))
         return onnx_no(n, "it asks for means, of which it takes none");
-    const char *sum = onnx_wants(n, 3) ? onnx_out(n, 3) : onnx_temp(n, "sum");
-    const char *more = onnx_has(n, bias) ? onnx_text(n, " + %s", onnx_in(n, bias)) : "";
-    return onnx_emit(n, "%s = %s + %s%s", sum, onnx_in(n, 0), onnx_in(n, 1), more) &&
+    bool kept = onnx_wants(n, 3) && !is_half(n);
+    const char *sum = kept ? onnx_out(n, 3) : onnx_temp(n, "sum");
+    const char *more = onnx_has(n, bias) ? onnx_text(n, " + %s", widened(n, bias)) : "";
+    return onnx_emit(n, "%s = %s + %s%s", sum, widened(n, 0), widened(n, 1), more) &&
+           (kept || put_rounded(n, 3, sum)) &&
            (!onnx_wants(n, 1) || onnx_emit(n, "%s = mean(%s, -1, true)", onnx_out(n, 1), sum)) &&
            put_deviation(n, 2, sum, rms) &&
-           put_norm(n, sum, onnx_in(n, 2), !rms && onnx_has(n, 3) ? onnx_in(n, 3) : NULL, rms);
+           put_norm(n, sum, widened(n, 2), !rms && onnx_has(n, 3) ? widened(n, 3) : NULL, rms);
 }
 
 /* An operand with its first dimension moved behind the other batches (`batch`), and then the last two exchanged

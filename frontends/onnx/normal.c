@@ -119,6 +119,18 @@ static const char *widened(OnnxNode *n, const char *x, bool *narrow)
     return *narrow ? onnx_text(n, "cast(%s, to = f32)", x) : x;
 }
 
+/* Means and deviations are results of a type of their own, f32 unless the node says another. */
+static bool write_statistic(OnnxNode *n, uint32_t i, const char *value, DType dtype)
+{
+    DType kept;
+    if (!onnx_wants(n, i))
+        return true;
+    if (!onnx_dtype((int32_t)onnx_int(n, "stash_type", 1), &kept) || !dtype_is_float(kept))
+        return onnx_no(n, "its stash_type is no type of floats");
+    return kept == dtype ? onnx_emit(n, "%s = %s", onnx_out(n, i), value)
+                         : onnx_emit(n, "%s = cast(%s, to = %s)", onnx_out(n, i), value, dtype_name(kept));
+}
+
 static bool write_layer_norm(OnnxNode *n)
 {
     int64_t axis;
@@ -129,9 +141,9 @@ static bool write_layer_norm(OnnxNode *n)
     bool last = axis + 1 == onnx_rank(n, 0) && !onnx_wants(n, 1) && !onnx_wants(n, 2);
     if (last && dtype_bytes(onnx_type(n, 0)->dtype) > 2 && is_layer(n, param, 2, onnx_dim(n, 0, -1)))
         return write_layer(n, "layer_norm", param, 2, 1e-5);
-    DType dtype = onnx_type(n, 0)->dtype;
     const char *axes = axes_from(n, (uint32_t)axis), *x = widened(n, onnx_in(n, 0), &narrow);
-    const char *eps = onnx_number(n, narrow ? DT_F32 : dtype, onnx_float(n, "epsilon", (double)1e-5f));
+    DType dtype = onnx_type(n, 0)->dtype, wide = narrow ? DT_F32 : dtype;
+    const char *eps = onnx_number(n, wide, onnx_float(n, "epsilon", (double)1e-5f));
     const char *y = onnx_text(n, "standardize(%s, %s, %s)", x, axes, eps);
     if (narrow)
         y = onnx_text(n, "cast(%s, to = %s)", y, dtype_name(dtype));
@@ -139,8 +151,8 @@ static bool write_layer_norm(OnnxNode *n)
     if (onnx_has(n, 2))
         y = onnx_text(n, "%s + %s", y, onnx_in(n, 2));
     return onnx_emit(n, "%s = %s", onnx_out(n, 0), y) &&
-           (!onnx_wants(n, 1) || onnx_emit(n, "%s = mean(%s, %s, true)", onnx_out(n, 1), x, axes)) &&
-           (!onnx_wants(n, 2) || onnx_emit(n, "%s = rsqrt(variance(%s, %s, true) + %s)", onnx_out(n, 2), x, axes, eps));
+           write_statistic(n, 1, onnx_text(n, "mean(%s, %s, true)", x, axes), wide) &&
+           write_statistic(n, 2, onnx_text(n, "rsqrt(variance(%s, %s, true) + %s)", x, axes, eps), wide);
 }
 
 static bool write_rms_norm(OnnxNode *n)

@@ -302,6 +302,12 @@ CASES["quantised gemm by scales of columns"] = ("QGemm", [*quantised(3, 4), DICE
                                                           numpy.zeros(5, "i1"), None, *OUT], {"transB": 1}, ["y"])
 
 
+HALVES = [array.astype("f2") for array in (X, SKIP, GAIN, BIAS)]
+CASES["skip norm of halves"] = ("SkipLayerNormalization", [*HALVES, HALVES[3]], {"epsilon": 1e-3}, ["y", "", "", "sum"])
+CASES["skip rms norm of halves"] = ("SkipSimplifiedLayerNormalization", HALVES, {"epsilon": 1e-3}, ["y", "", "", "sum"])
+OWN["rms norm of halves"] = ("SimplifiedLayerNormalization", HALVES[:3:2], {"epsilon": 1e-3, "axis": -1}, ["y"])
+
+
 def kind_of(op, operands, result):
     """The type of ONNX that a result has."""
     if op.endswith("Classifier") and result == "y":
@@ -310,7 +316,10 @@ def kind_of(op, operands, result):
         return KINDS["int32"]
     if result[1:] in ("8", "4"):
         return KINDS["int8" if result[1:] == "8" else "uint8"]
-    return KINDS["uint8"] if op.startswith("QLinear") or (op == "QGemm" and len(operands) > 6) else KINDS["float32"]
+    if op.startswith("QLinear") or (op == "QGemm" and len(operands) > 6):
+        return KINDS["uint8"]
+    halves = "Norm" in op and operands[0].dtype == "f2" and result in ("y", "sum")
+    return KINDS["float16" if halves else "float32"]
 
 
 def check(nnc, folder, op, operands, attributes, results, domain):
@@ -330,7 +339,7 @@ def check(nnc, folder, op, operands, attributes, results, domain):
     done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     for name, want in zip([r for r in results if r], wanted):
-        numpy.testing.assert_allclose(numpy.load(folder / f"{name}.npy").astype("f8"), want.astype("f8"), 2e-5, 1.0 if want.dtype.itemsize == 1 else 2e-5)
+        numpy.testing.assert_allclose(numpy.load(folder / f"{name}.npy").astype("f8"), want.astype("f8"), 2e-5, {1: 1.0, 2: 2e-3}.get(want.dtype.itemsize, 2e-5))
 
 
 def main():

@@ -460,6 +460,38 @@ def images_of_another_size(t):
 
 
 @case
+def statistics_of_a_layer_norm(t):
+    """They are f32, also of f64, unless stash_type says otherwise; what they serve is f64."""
+    x = numpy.arange(8, dtype="f8").reshape(2, 4) ** 2 / 3
+    weights = [tensor("g", numpy.ones(4, "f8")), tensor("b", numpy.zeros(4, "f8"))]
+    for row, dtype in (({}, "f4"), ({"stash_type": 1}, "f4"), ({"stash_type": 11}, "f8")):
+        m = model(graph([node("LayerNormalization", ["x", "g", "b"], ["y", "mean", "inverse"], **row)], [value("x", [2, 4], 11)],
+                        [value("y", None, 11), value("mean", None), value("inverse", None)], weights), opset=17)
+        mean, deviation = x.mean(1, keepdims=True), numpy.sqrt(x.var(1, keepdims=True) + float(numpy.float32(1e-5)))
+        numpy.testing.assert_allclose(t.value(m, x=x), (x - mean) / deviation, 1e-13, 1e-13)
+        for name, want in (("mean", mean), ("inverse", 1 / deviation)):
+            found = t.value(m, name, x=x)
+            assert found.dtype == dtype
+            numpy.testing.assert_allclose(found, want, 1e-6)
+
+
+@case
+def norms_of_sums_of_halves(t):
+    """They are computed in f32, and only results are rounded."""
+    x, z = (numpy.array(list, "f2") for list in ([[1000, 1001, 1003, 1004.5]], [[0.25, 0.25, 0.25, 0.25]]))
+    weights = [tensor("z", z), tensor("g", numpy.full(4, 2, "f2"))]
+    wide = x.astype("f4") + z.astype("f4")
+    for op, middle in (("SkipLayerNormalization", wide.mean()), ("SkipSimplifiedLayerNormalization", 0)):
+        m = model(graph([node(op, ["x", "z", "g"], ["y", "", "", "sum"], domain="com.microsoft", epsilon=1e-5)], [value("x", [1, 4], 10)],
+                        [value("y", None, 10), value("sum", None, 10)], weights), domains=["com.microsoft"])
+        want = 2 * (wide - middle) / numpy.sqrt(((wide - middle) ** 2).mean() + 1e-5)
+        y, sum_ = t.value(m, x=x), t.value(m, "sum", x=x)
+        assert y.dtype == sum_.dtype == "f2"
+        numpy.testing.assert_allclose(y, want, 1e-3)
+        numpy.testing.assert_array_equal(sum_, wide.astype("f2"))
+
+
+@case
 def images_of_another_size_in_opset_10(t):
     """The element before where an axis grows, the one behind where it shrinks"""
     def resized(x, scales, opset, op):
