@@ -239,6 +239,7 @@ const OnnxRow onnx_contrib[] = {
     {"SkipLayerNormalization", 1, write_skip_norm, "mean", CONTRIB, false},
     {"SkipSimplifiedLayerNormalization", 1, write_skip_norm, "rms", CONTRIB, false},
     {"FusedMatMul", 1, write_fused_matmul, NULL, CONTRIB, false},
+    {"TransposeMatMul", 1, write_fused_matmul, NULL, CONTRIB, false}, /* what FusedMatMul was at first */
     {"MatMulNBits", 1, write_matmul_bits, NULL, CONTRIB, false},
     {0},
 };

@@ -330,6 +330,27 @@ static const char *cut(OnnxNode *n, const char *x, int64_t *before, int64_t *aft
                              onnx_list(n, begin, rank), onnx_list(n, end, rank));
 }
 
+/* With an operand that is known only when running */
+static bool pad_by_operand(OnnxNode *n, const int64_t *before, const int64_t *after)
+{
+    const Shape *shape = &onnx_type(n, 0)->shape;
+    int64_t dim[MAX_RANK];
+    uint32_t rank = shape->rank;
+    if (shape_elements(&onnx_type(n, 2)->shape) != 1)
+        return onnx_no(n, "what it pads with is no number");
+    const char *value = onnx_rank(n, 2) ? onnx_text(n, "reshape(%s, shape = [])", onnx_in(n, 2)) : onnx_in(n, 2);
+    for (uint32_t d = 0; d < rank; d++)
+        dim[d] = shape->dim[d] + least(before[d], 0) + least(after[d], 0);
+    int64_t begin[MAX_RANK], end[MAX_RANK];
+    memcpy(begin, before, sizeof begin);
+    memcpy(end, after, sizeof end);
+    const char *x = cut(n, onnx_in(n, 0), begin, end), *own = onnx_temp(n, "own");
+    return onnx_emit(n, "%s = pad(full(1, %s, bool), before = %s, after = %s)", own, onnx_list(n, dim, rank),
+                     onnx_list(n, begin, rank), onnx_list(n, end, rank)) &&
+           onnx_emit(n, "%s = select(%s, pad(%s, before = %s, after = %s), %s)", onnx_out(n, 0), own, x,
+                     onnx_list(n, begin, rank), onnx_list(n, end, rank), value);
+}
+
 static bool write_pad(OnnxNode *n)
 {
     int64_t before[MAX_RANK] = {0}, after[MAX_RANK] = {0};
@@ -341,8 +362,11 @@ static bool write_pad(OnnxNode *n)
         return false;
     if (strcmp(mode, "constant") != 0)
         return pad_by_mode(n, mode, before, after);
-    if (n->opset >= 11 && onnx_has(n, 2) && (!onnx_known(n, 2) || !onnx_known_number(n, 2, &value)))
-        return false;
+    bool given = n->opset >= 11 && onnx_has(n, 2);
+    if (given && !n->in[2]->known)
+        return pad_by_operand(n, before, after);
+    if (given && !onnx_known_number(n, 2, &value))
+        return onnx_no(n, "what it pads with is no number");
     const char *x = cut(n, onnx_in(n, 0), before, after);
     return onnx_emit(n, "%s = pad(%s, before = %s, after = %s, value = %s)", onnx_out(n, 0), x,
                      onnx_list(n, before, rank), onnx_list(n, after, rank),

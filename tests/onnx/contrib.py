@@ -302,6 +302,32 @@ CASES["quantised gemm by scales of columns"] = ("QGemm", [*quantised(3, 4), DICE
                                                           numpy.zeros(5, "i1"), None, *OUT], {"transB": 1}, ["y"])
 
 
+def extents(*list_):
+    return numpy.array(list_, "i8")
+
+
+MATRICES = floats(2, 4, 4) + 5 * numpy.eye(4, dtype="f4")
+for kind, low in (("u1", 7), ("i1", -3)):
+    result = "y" if kind == "u1" else "y8"
+    CASES[f"quantised to {kind}"] = ("QuantizeLinear", [X, numpy.float32(0.05), numpy.array(low, kind)], {}, [result])
+    CASES[f"quantised to {kind} by scales along an axis"] = ("QuantizeLinear", [X, SCALES[:3].__abs__() + 0.05, numpy.array([low, 0, low], kind)], {"axis": 1}, [result])
+for kind in ("u1", "i1", "u2", "i2"):
+    codes = DICE.integers(0, 99, (3, 4)).astype(kind)
+    CASES[f"{kind} as floats"] = ("DequantizeLinear", [codes, numpy.float32(0.05), numpy.array(7, kind)], {}, ["y"])
+CASES |= {
+    "i32 as floats": ("DequantizeLinear", [DICE.integers(-999, 999, (3, 4), dtype="i4"), numpy.float32(0.05)], {}, ["y"]),
+    "padding": ("Pad", [X, extents(0, 1, 2, 0, 0, 1), numpy.float32([1.5])], {}, ["y"]),
+    "padding by a number of an input": ("Pad", [X, extents(0, 1, 2, 0, 0, -1), given(numpy.float32([1.5]))], {}, ["y"]),
+    "padding by edges": ("Pad", [X, extents(1, 1, 2, 0, 0, 1)], {"mode": "edge"}, ["y"]),
+    "a lower triangle": ("Trilu", [X, numpy.array(1)], {"upper": 0}, ["y"]),
+    "slices": ("GatherND", [X, extents([0, 1], [1, -1])], {}, ["y"]),
+    "samples": ("GridSample", [floats(1, 2, 4, 5), floats(1, 3, 3, 2)], {"mode": "bicubic", "padding_mode": "border"}, ["y"]),
+    "one more dimension": ("ExpandDims", [X, numpy.array(-2, "i4")], {}, ["y"]),
+    "inverses": ("Inverse", [MATRICES], {}, ["y"]),
+    "distances": ("CDist", [floats(3, 4), floats(5, 4)], {"metric": "euclidean"}, ["y"]),
+    "squares of distances": ("CDist", [floats(3, 4), floats(5, 4)], {}, ["y"]),
+    "a product of what is transposed": ("TransposeMatMul", [X, floats(2, 4, 3)], {"transA": 1, "transB": 1, "alpha": 0.5}, ["y"]),
+}
 HALVES = [array.astype("f2") for array in (X, SKIP, GAIN, BIAS)]
 CASES["skip norm of halves"] = ("SkipLayerNormalization", [*HALVES, HALVES[3]], {"epsilon": 1e-3}, ["y", "", "", "sum"])
 CASES["skip rms norm of halves"] = ("SkipSimplifiedLayerNormalization", HALVES, {"epsilon": 1e-3}, ["y", "", "", "sum"])
@@ -317,6 +343,8 @@ def kind_of(op, operands, result):
     if result[1:] in ("8", "4"):
         return KINDS["int8" if result[1:] == "8" else "uint8"]
     if op.startswith("QLinear") or (op == "QGemm" and len(operands) > 6):
+        return KINDS["uint8"]
+    if op == "QuantizeLinear" and result == "y":
         return KINDS["uint8"]
     halves = "Norm" in op and operands[0].dtype == "f2" and result in ("y", "sum")
     return KINDS["float16" if halves else "float32"]

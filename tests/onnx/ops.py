@@ -460,6 +460,33 @@ def images_of_another_size(t):
 
 
 @case
+def padding_with_a_number_of_an_input(t):
+    x, number = numpy.arange(6, dtype="f4").reshape(2, 3), numpy.array([1.5], "f4")
+    weights = [tensor("p", numpy.array([1, -1, 0, 2]))]
+    m = model(graph([node("Pad", ["x", "p", "z"], ["y"])], [value("x", [2, 3]), value("z", [1])], [value("y", None)], weights), opset=13)
+    numpy.testing.assert_array_equal(t.value(m, x=x, z=number), numpy.pad(x[:, 1:], ((1, 0), (0, 2)), constant_values=1.5))
+
+
+@case
+def ops_of_onnx_runtime_that_onnx_has_too(t):
+    def own(op, operands, x=numpy.array([[1, 2], [3, 5]], "f4"), **row):
+        weights = [tensor(f"w{i}", w) for i, w in enumerate(operands)]
+        kind = {"float32": 1, "uint16": 4}[x.dtype.name]
+        return t.value(model(graph([node(op, ["x", *(f"w{i}" for i in range(len(operands)))], ["y"], domain="com.microsoft", **row)],
+                                   [value("x", list(x.shape), kind)], [value("y", None)], weights), opset=17, domains=["com.microsoft"]), x=x)
+    x = numpy.array([[1, 2], [3, 5]], "f4")
+    quarter, zero = numpy.array(0.25, "f4"), numpy.array(100, "u2")
+    for found, want in ((own("QuantizeLinear", [quarter, zero]), (x * 4 + 100).astype("u2")),
+                        (own("DequantizeLinear", [quarter, zero], x=numpy.array([99, 104], "u2")), [-0.25, 1]),
+                        (own("Pad", [numpy.array([0, 1, 0, 0]), numpy.array([7], "f4")]), [[7, 1, 2], [7, 3, 5]]),
+                        (own("Trilu", [numpy.array(1)]), [[0, 2], [0, 0]]), (own("GatherND", [numpy.array([[1, 0], [-1, -1]])]), [3, 5]),
+                        (own("ExpandDims", [numpy.array(-1, "i4")]), x[..., None]), (own("ExpandDims", [numpy.array(0, "i4")]), x[None]),
+                        (own("Inverse", []), [[-5, 2], [3, -1]]), (own("CDist", [x[::-1].copy()], metric="sqeuclidean"), [[13, 0], [0, 13]]),
+                        (own("TransposeMatMul", [x], transA=1, alpha=2.0), 2 * x.T @ x)):
+        numpy.testing.assert_allclose(found, want, 1e-5, 1e-6)
+
+
+@case
 def statistics_of_a_layer_norm(t):
     """They are f32, also of f64, unless stash_type says otherwise; what they serve is f64."""
     x = numpy.arange(8, dtype="f8").reshape(2, 4) ** 2 / 3
