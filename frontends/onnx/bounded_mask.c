@@ -258,11 +258,11 @@ static bool mask_others(OnnxNode *n, uint32_t operand, const OnnxValue *value)
     if (strcmp(op, "Gemm") == 0)
         return operand == 0 && axis == 0 && !onnx_int(n, "transA", 0);
     if (strcmp(op, "MatMul") == 0)
-        return pass_to_rows(n, operand, axis);
+        return pass_to_rows(n, operand, axis) || onnx_pass_alone(n, operand);
     if (strcmp(op, "Softmax") == 0 || strcmp(op, "LogSoftmax") == 0)
         return n->opset >= 13 && onnx_axis(n, "axis", -1, onnx_rank(n, 0), &along) &&
                (along != axis || onnx_mask_operand(n, 0, "-inf"));
-    return false;
+    return onnx_pass_alone(n, operand);
 }
 
 bool onnx_mask_count(OnnxNode *n, uint32_t operand)

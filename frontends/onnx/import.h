@@ -257,6 +257,9 @@ bool onnx_mask_operand(OnnxNode *node, uint32_t operand, const char *number);
 /* What is less than all numbers of a dtype, or more than all, as text */
 const char *onnx_farthest(const OnnxNode *node, DType dtype, bool least);
 
+/* bounded_alone.c: ops that compute each slice by itself; false where this one does not */
+bool onnx_pass_alone(OnnxNode *node, uint32_t operand);
+
 /* bounded_shape.c: integers that nodes move about between shapes */
 typedef struct OnnxExtent {
     int64_t most;     /* the number, or where there is a count the largest that it can be */

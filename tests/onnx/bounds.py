@@ -168,6 +168,57 @@ def slices_between_computed_positions(t):
         numpy.testing.assert_allclose(mean, want.mean(1, keepdims=True) if want.size else numpy.zeros((2, 1)), 1e-5, 1e-6)
 
 
+class Chosen:
+    """What nodes make of the entries of x that m chooses, along an axis of the result; None: the result is whole"""
+
+    def __init__(self, t, *nodes, axis=0, **weights):
+        self.t, self.nodes, self.axis, self.weights = t, nodes, axis, [tensor(k, numpy.asarray(v)) for k, v in weights.items()]
+
+    def __call__(self, x, m):
+        content = model(graph([node("Compress", ["x", "m"], ["a"], axis=0), *self.nodes], [value("x", list(x.shape)), value("m", [len(x)], 9)],
+                              [value("y", None)], self.weights), opset=17)
+        y = self.t.value(content, x=x, m=m)
+        return y if self.axis is None else numpy.take(y, range(int(self.t.value(content, "y.count", x=x, m=m))), self.axis)
+
+
+MASKS = [numpy.array(list_, bool) for list_ in ([1, 0, 1, 1], [0, 0, 0, 0], [1, 1, 1, 1])]
+
+
+@case
+def images_of_a_batch_are_looked_at_one_by_one(t):
+    images, four = DICE.normal(size=(4, 4, 4, 4)).astype("f4"), numpy.ones(4, "f4")
+    for nodes, weights in (([node("Conv", ["a", "w"], ["y"])], {"w": DICE.normal(size=(3, 4, 2, 2)).astype("f4")}),
+                           ([node("MaxPool", ["a"], ["p", "at"], kernel_shape=[2, 2]), node("Cast", ["at"], ["y"], to=1)], {}),
+                           ([node("GlobalAveragePool", ["a"], ["y"])], {}), ([node("DepthToSpace", ["a"], ["y"], blocksize=2)], {}),
+                           ([node("BatchNormalization", ["a", "w", "w", "w", "w"], ["y"])], {"w": four}),
+                           ([node("InstanceNormalization", ["a", "w", "w"], ["y"])], {"w": four}), ([node("LayerNormalization", ["a", "w"], ["y"])], {"w": four}),
+                           ([node("Resize", ["a", "", "w"], ["y"], mode="linear")], {"w": numpy.array([1, 1, 2, 1.5], "f4")}),
+                           ([node("Pad", ["a", "w"], ["y"], mode="reflect")], {"w": [0, 0, 1, 1, 0, 0, 2, 0]}), ([node("Tile", ["a", "w"], ["y"])], {"w": [1, 2, 1, 1]})):
+        found, whole = (Chosen(t, *nodes, **weights) for _ in range(2))
+        every = whole(images, MASKS[2])
+        assert len(every) == 4
+        for mask in MASKS[:2]:
+            here = every[mask] if nodes[0].find(b"MaxPool") < 0 else whole(numpy.concatenate([images[mask], images[~mask]]), MASKS[2])[: mask.sum()]
+            numpy.testing.assert_allclose(found(images, mask), here, 1e-5, 1e-5)
+
+
+@case
+def sums_and_products_see_what_is_there(t):
+    rows, w = DICE.normal(size=(4, 3)).astype("f4"), DICE.normal(size=(3, 2)).astype("f4")
+    flip = node("Transpose", ["a"], ["f"], perm=[1, 0])
+    for m in MASKS:
+        a = rows[m]
+        numpy.testing.assert_allclose(Chosen(t, node("CumSum", ["a", "k"], ["y"], reverse=1), k=numpy.array(0))(rows, m), a[::-1].cumsum(0)[::-1], 1e-5, 1e-5)
+        numpy.testing.assert_allclose(Chosen(t, node("CumSum", ["a", "k"], ["y"], exclusive=1), k=numpy.array(0))(rows, m), a.cumsum(0) - a, 1e-5, 1e-5)
+        numpy.testing.assert_allclose(Chosen(t, flip, node("MatMul", ["f", "a"], ["y"]), axis=None)(rows, m), a.T @ a, 1e-5, 1e-5)
+        numpy.testing.assert_allclose(Chosen(t, flip, node("MatMul", ["w", "f"], ["y"]), axis=1, w=w.T)(rows, m), w.T @ a.T, 1e-5, 1e-5)
+        again = Chosen(t, node("ReduceMax", ["a"], ["r"], axes=[1], keepdims=0), node("Greater", ["r", "w"], ["c"]), node("Compress", ["a", "c"], ["y"], axis=0), w=numpy.float32(0.5))
+        numpy.testing.assert_array_equal(again(rows, m), a[a.max(1) > 0.5])
+    places = numpy.array([2, 0, 1, 3], "f4")
+    hot = Chosen(t, node("Cast", ["a"], ["i"], to=7), node("OneHot", ["i", "d", "v"], ["y"], axis=0), axis=1, d=numpy.array(4), v=numpy.array([0, 1], "f4"))
+    numpy.testing.assert_array_equal(hot(places, MASKS[0]), numpy.eye(4)[:, [2, 1, 3]])
+
+
 @case
 def slices_from_a_computed_position_on(t):
     """x[n:], whose end is the largest number that there is"""
