@@ -242,8 +242,9 @@ static bool mask_others(OnnxNode *n, uint32_t operand, const OnnxValue *value)
         for (uint32_t i = 0; i < COUNTED_RESULTS; i++)
             n->count_axis[i] = axis;
         n->counted = (1u << COUNTED_RESULTS) - 1;
-        return operand == 0 && n->out_count <= COUNTED_RESULTS && onnx_axis(n, "axis", 0, onnx_rank(n, 0), &along) &&
-               along != axis;
+        if (operand != 0 || !onnx_axis(n, "axis", 0, onnx_rank(n, 0), &along))
+            return false;
+        return along == axis || n->out_count <= COUNTED_RESULTS; /* along the axis itself it looks at the count */
     }
     if (strcmp(op, "GatherND") == 0 && operand == 0)
         return take_lists(n, axis);

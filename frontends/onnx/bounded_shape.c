@@ -53,6 +53,17 @@ static bool find_in_parts(const OnnxNode *n, int64_t at, uint32_t depth, OnnxExt
     return false;
 }
 
+/* One of the parts that a list was split into */
+static bool find_in_part(const OnnxNode *n, const OnnxValue *part, int64_t at, uint32_t depth, OnnxExtent *extent)
+{
+    for (uint32_t i = 0; i < n->out_count && n->out[i] && n->out[i]->type && !n->out[i]->count; i++) {
+        if (n->out[i] == part)
+            return n->in[0]->type->shape.rank == 1 && find_extent(n->in[0], at, depth, extent);
+        at += shape_elements(&n->out[i]->type->shape);
+    }
+    return false;
+}
+
 static bool find_chosen(const OnnxNode *n, int64_t at, uint32_t depth, OnnxExtent *extent)
 {
     const Tensor *positions = n->in[1]->known;
@@ -130,6 +141,8 @@ static bool find_extent(const OnnxValue *value, int64_t at, uint32_t depth, Onnx
         return find_in_parts(n, at, depth - 1, extent);
     if (strcmp(op, "Gather") == 0 && n->in[1])
         return find_chosen(n, at, depth - 1, extent);
+    if (strcmp(op, "Split") == 0)
+        return find_in_part(n, value, at, depth - 1, extent);
     if (strcmp(op, "Slice") == 0)
         return find_sliced(n, at, depth - 1, extent);
     if (strcmp(op, "Add") == 0)

@@ -275,6 +275,9 @@ bool onnx_write_counted_concat(OnnxNode *node, int64_t axis);
 /* bounded_slice.c: of a Slice, are its ends computed when running?  It is as large as these say. */
 bool onnx_slice_is_open(const OnnxNode *node);
 bool onnx_write_open_slice(OnnxNode *node);
+/* bounded_split.c: of a Split, are its parts as large as data say?  Each is, by itself. */
+bool onnx_split_is_open(const OnnxNode *node, int64_t axis);
+bool onnx_write_open_split(OnnxNode *node, int64_t axis);
 
 /* join.c: the statements with calls inside each other, where that reads better.  Only names that are in `made` go. */
 void onnx_join(Arena *arena, const Map *made, Str text, const Str *result, uint32_t results, Text *out);

@@ -218,7 +218,11 @@ static bool write_split(OnnxNode *n)
     const int64_t *sizes = NULL;
     uint32_t count = 0;
     int64_t axis;
-    if (!onnx_axis(n, "axis", 0, onnx_rank(n, 0), &axis) || !take_sizes(n, onnx_dim(n, 0, axis), &sizes, &count))
+    if (!onnx_axis(n, "axis", 0, onnx_rank(n, 0), &axis))
+        return false;
+    if (onnx_split_is_open(n, axis))
+        return onnx_write_open_split(n, axis);
+    if (!take_sizes(n, onnx_dim(n, 0, axis), &sizes, &count))
         return false;
     if (count == 1) {
         onnx_set_value(n, 0, n->in[0]);

@@ -220,6 +220,44 @@ def sums_and_products_see_what_is_there(t):
 
 
 @case
+def parts_that_are_as_large_as_data_say(t):
+    """In equal lengths, the last one less; by lengths that are known, computed from how many there are, or given"""
+    x = DICE.normal(size=(6, 2)).astype("f4")
+    rows = [node("Compress", ["x", "m"], ["a"], axis=0)]
+    rest = [node("Shape", ["a"], ["s"], end=1), node("Sub", ["s", "two"], ["r"]), node("Concat", ["two", "r"], ["l"], axis=0)]
+    weights = [tensor("two", numpy.array([2])), tensor("known", numpy.array([1, 3]))]
+    for mask in ([1, 1, 0, 1, 1, 0], [1, 1, 1, 0, 1, 1], [1] * 6):
+        m = numpy.array(mask, bool)
+        a = x[m]
+        for nodes, parts in (([node("Split", ["a"], ["y", "z"], num_outputs=2)], numpy.array_split(a, 2)),
+                             ([*rest, node("Split", ["a", "l"], ["y", "z"])], [a[:2], a[2:]]), ([node("Split", ["a", "known"], ["y", "z"])], [a[:1], a[1:4]])):
+            content = model(graph(rows + nodes, [value("x", [6, 2]), value("m", [6], 9)], [value("y", None), value("z", None)], weights), opset=18)
+            for name, want in zip("yz", parts):
+                y, count = (t.value(content, result, x=x, m=m) for result in (name, name + ".count"))
+                numpy.testing.assert_array_equal(y[:count], want)
+    given = model(graph([node("Abs", ["l"], ["q"]), node("Split", ["x", "q"], ["y", "z"], axis=0), node("ReduceSum", ["z", "k"], ["sum"], keepdims=0)],
+                        [value("x", [6, 2]), value("l", [2], 7)], [value("y", None), value("sum", None)], [tensor("k", numpy.array([0]))]), opset=18)
+    for first in (0, 2, 6):
+        lengths = numpy.array([first, 6 - first])
+        y, count, sums = (t.value(given, result, x=x, l=lengths) for result in ("y", "y.count", "sum"))
+        numpy.testing.assert_array_equal(y[:count], x[:first])
+        numpy.testing.assert_allclose(sums, x[first:].sum(0), 1e-5, 1e-6)
+
+
+@case
+def extents_are_found_in_parts_of_shapes(t):
+    shape = [node("Shape", ["x"], ["s"]), node("Split", ["s"], ["p", "q"], num_outputs=2), node("Concat", ["q", "p"], ["r"], axis=0)]
+    x = numpy.arange(6, dtype="f4").reshape(2, 3)
+    m = model(graph([*shape, node("Reshape", ["x", "r"], ["y"])], [value("x", [2, 3])], [value("y", None)]), opset=18)
+    numpy.testing.assert_array_equal(t.value(m, x=x), x.reshape(3, 2))
+    counted = [node("Compress", ["x", "m"], ["a"], axis=0), node("Shape", ["a"], ["s"]), node("Split", ["s"], ["p", "q"], num_outputs=2),
+               node("Concat", ["p", "q", "one"], ["r"], axis=0), node("Reshape", ["a", "r"], ["y"])]
+    m = model(graph(counted, [value("x", [2, 3]), value("m", [2], 9)], [value("y", None)], WEIGHTS), opset=18)
+    given = {"x": x, "m": numpy.array([False, True])}
+    numpy.testing.assert_array_equal(t.value(m, **given)[: t.value(m, "y.count", **given)], x[1:, :, None])
+
+
+@case
 def slices_from_a_computed_position_on(t):
     """x[n:], whose end is the largest number that there is"""
     x = numpy.arange(12, dtype="f4").reshape(6, 2)
