@@ -118,19 +118,37 @@ static bool write_adam(OnnxNode *n)
     return good;
 }
 
-/* Gradients of y, which the graph has computed before, by the operands */
+/* Are the operands from the i-th on the values that the attribute names?  Those of which y was computed, then, and not
+ * others that it would have to be computed of again. */
+static bool are_named(OnnxNode *n, uint32_t i, const Onnx__AttributeProto *names)
+{
+    for (size_t k = 0; names && k < names->n_strings; k++) {
+        Str name = {(const char *)names->strings[k].data, (uint32_t)names->strings[k].len};
+        const OnnxValue *value = onnx_lookup(n->scope, n->onnx, str_copy(n->onnx->arena, name).ptr);
+        if (!value || value != n->in[i + k])
+            return onnx_no(n, "operand %u is not '" STR_FMT "', of which y was computed", (uint32_t)(i + k),
+                           STR_ARG(name));
+    }
+    return true;
+}
+
+/* Gradients of y, which the graph has computed before, by the first operands, xs; the others, zs, stay as they are. */
 static bool write_gradient(OnnxNode *n)
 {
     const OnnxValue *y = onnx_lookup(n->scope, n->onnx, onnx_string(n, "y", ""));
-    const Onnx__AttributeProto *xs = onnx_attribute(n, "xs");
+    const Onnx__AttributeProto *xs = onnx_attribute(n, "xs"), *zs = onnx_attribute(n, "zs");
+    uint32_t count = xs ? (uint32_t)xs->n_strings : 0;
     Text wrt = {0}, names = {0};
-    if (!y || !y->type || y->known || !xs || xs->n_strings != n->in_count || xs->n_strings != n->out_count)
+    if (!y || !y->type || y->known || !count || count + (zs ? zs->n_strings : 0) != n->in_count ||
+        count != n->out_count)
         return onnx_no(n, "it names no y, or not as many x as it has operands");
-    for (uint32_t i = 0; i < n->in_count; i++) {
+    if (!are_named(n, 0, xs) || !are_named(n, count, zs))
+        return false;
+    for (uint32_t i = 0; i < count; i++) {
         text_printf(&wrt, "%s%s", i ? ", " : "", onnx_in(n, i));
         text_printf(&names, "%s%s", i ? ", " : "", onnx_out(n, i));
     }
-    bool one = n->in_count == 1;
+    bool one = count == 1;
     bool good = onnx_emit(n, one ? "%s = grad(%s, wrt = %s)" : "(%s) = grad(%s, wrt = [%s])", names.ptr,
                           onnx_name_value(n->onnx, (OnnxValue *)(uintptr_t)y), wrt.ptr);
     text_free(&wrt);

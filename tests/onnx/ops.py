@@ -460,6 +460,23 @@ def images_of_another_size(t):
 
 
 @case
+def gradients_by_what_y_was_computed_of(t):
+    """By inputs and by what lies between; zs stay as they are; other operands than those that are named are refused."""
+    steps = [node("Mul", ["a", "b"], ["h"]), node("Mul", ["h", "h"], ["y"])]
+    def given(operands, results, **row):
+        nodes = [*steps, node("Gradient", operands, results, domain="ai.onnx.preview.training", y="y", **row)]
+        return model(graph(nodes, [value("a", [2]), value("b", [2])], [value(r, None) for r in results]), domains=["ai.onnx.preview.training"])
+    a, b = numpy.array([1, 2], "f4"), numpy.array([3, -1], "f4")
+    numpy.testing.assert_allclose(t.value(given(["a", "b"], ["d"], xs=["a"], zs=["b"]), "d", a=a, b=b), 2 * a * b * b)
+    numpy.testing.assert_allclose(t.value(given(["h"], ["d"], xs=["h"]), "d", a=a, b=b), 2 * a * b)
+    numpy.testing.assert_allclose(t.value(given(["b", "a"], ["d", "e"], xs=["b", "a"]), "e", a=a, b=b), 2 * a * b * b)
+    t.write(given(["b"], ["d"], xs=["a"]))
+    assert "operand 0 is not 'a', of which y was computed" in t.run("import", "m.onnx", status=1)
+    t.write(given(["a", "a"], ["d"], xs=["a"], zs=["b"]))
+    assert "operand 1 is not 'b', of which y was computed" in t.run("import", "m.onnx", status=1)
+
+
+@case
 def padding_with_a_number_of_an_input(t):
     x, number = numpy.arange(6, dtype="f4").reshape(2, 3), numpy.array([1.5], "f4")
     weights = [tensor("p", numpy.array([1, -1, 0, 2]))]
