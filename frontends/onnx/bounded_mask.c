@@ -220,6 +220,17 @@ static bool take_scattered(OnnxNode *n, uint32_t operand, const OnnxValue *value
                  : onnx_axis(n, "axis", 0, onnx_rank(n, 0), &along) && along != value->count_axis;
 }
 
+/* Before opset 13 it is over all axes from one on. */
+static bool mask_exponents(OnnxNode *n, uint32_t axis)
+{
+    int64_t along;
+    bool joins = n->opset < 13;
+    if (!onnx_axis(n, "axis", joins ? 1 : -1, onnx_rank(n, 0), &along))
+        return false;
+    bool others = joins ? axis < along : axis != along;
+    return others || onnx_mask_operand(n, 0, "-inf");
+}
+
 static bool mask_others(OnnxNode *n, uint32_t operand, const OnnxValue *value)
 {
     const char *op = n->proto->op_type;
@@ -261,8 +272,7 @@ static bool mask_others(OnnxNode *n, uint32_t operand, const OnnxValue *value)
     if (strcmp(op, "MatMul") == 0)
         return pass_to_rows(n, operand, axis) || onnx_pass_alone(n, operand);
     if (strcmp(op, "Softmax") == 0 || strcmp(op, "LogSoftmax") == 0)
-        return n->opset >= 13 && onnx_axis(n, "axis", -1, onnx_rank(n, 0), &along) &&
-               (along != axis || onnx_mask_operand(n, 0, "-inf"));
+        return mask_exponents(n, axis);
     return onnx_pass_alone(n, operand);
 }
 

@@ -8,11 +8,29 @@ static bool is_computed(const OnnxValue *value)
     return value && value->type && !value->known && value->maker;
 }
 
+/* Do its ends, which are known, leave out the first of what is counted, or count from its end? */
+static bool moves_counted(const OnnxNode *n)
+{
+    const OnnxValue *x = n->in[0], *axes = n->in_count > 3 ? n->in[3] : NULL;
+    if (!x->count || !n->in[1]->known || !n->in[2]->known || (axes && !axes->known))
+        return false;
+    int64_t count = least(shape_elements(&n->in[1]->type->shape), shape_elements(&n->in[2]->type->shape));
+    for (int64_t i = 0; i < count && (!axes || i < shape_elements(&axes->type->shape)); i++) {
+        int64_t axis = axes ? onnx_int_at(axes->known, i) : i;
+        axis += axis < 0 ? x->type->shape.rank : 0;
+        if (axis == x->count_axis && (onnx_int_at(n->in[1]->known, i) != 0 || onnx_int_at(n->in[2]->known, i) < 0))
+            return true;
+    }
+    return false;
+}
+
 bool onnx_slice_is_open(const OnnxNode *n)
 {
-    return n->opset >= 10 && n->in_count > 2 && n->in[1] && n->in[2] &&
-           (is_computed(n->in[1]) || is_computed(n->in[2])) && (n->in[1]->known || is_computed(n->in[1])) &&
-           (n->in[2]->known || is_computed(n->in[2]));
+    if (n->opset < 10 || n->in_count < 3 || !onnx_has(n, 0) || !n->in[1] || !n->in[2])
+        return false;
+    return moves_counted(n) ||
+           ((is_computed(n->in[1]) || is_computed(n->in[2])) && (n->in[1]->known || is_computed(n->in[1])) &&
+            (n->in[2]->known || is_computed(n->in[2])));
 }
 
 typedef struct OpenSlice {
@@ -56,12 +74,42 @@ static bool has_own_count(const OpenSlice *s)
     return s->count && !s->limited && s->count_axis == s->axis;
 }
 
+/* A position that is known, among so many as are there */
+static const char *counted_position(const OpenSlice *s, int64_t at)
+{
+    int64_t extent = onnx_dim(s->node, 0, s->axis);
+    const char *many = onnx_name_value(s->node->onnx, s->count);
+    if (at < 0)
+        return onnx_text(s->node, "maximum(%s - %lld, 0)", many, -(long long)most(at, -extent));
+    return onnx_text(s->node, "minimum(%s, %lld)", many, (long long)least(at, extent));
+}
+
+/* Of what has a count, entries between positions that are known, moved to the front */
+static bool cut_own(OpenSlice *s, int64_t begin, int64_t end)
+{
+    OnnxNode *n = s->node;
+    int64_t extent = onnx_dim(n, 0, s->axis), low = most(begin, -extent), high = least(end, extent), longest;
+    const char *from = onnx_temp(n, "from"), *to = onnx_temp(n, "to");
+    if (low < 0 && high >= 0)
+        longest = least(-low, high);
+    else
+        longest = low >= 0 && high < 0 ? extent + high - low : high - low;
+    longest = most(least(longest, extent), 1);
+    if (!onnx_emit(n, "%s = %s", from, counted_position(s, begin)) ||
+        !onnx_emit(n, "%s = %s", to, counted_position(s, end)) ||
+        !limit(s, onnx_text(n, "maximum(%s - %s, 0)", to, from)))
+        return false;
+    s->x = onnx_text(n, "gather(%s, clip(iota(axis = 0, shape = [%lld], dtype = i64) + %s, 0, %lld), axis = %u)", s->x,
+                     (long long)longest, from, (long long)extent - 1, s->axis);
+    return true;
+}
+
 /* Both ends are known; of what has a count only the first so many. */
 static bool cut_known(OpenSlice *s, int64_t begin, int64_t end)
 {
     int64_t extent = onnx_dim(s->node, 0, s->axis), low = clamped(begin, extent), high = clamped(end, extent);
-    if (has_own_count(s) && (low != 0 || end < 0))
-        return onnx_no(s->node, "it counts from the end of what is as large as data say");
+    if (has_own_count(s) && extent && (begin != 0 || end < 0))
+        return cut_own(s, begin, end);
     if (has_own_count(s) && high < extent &&
         !limit(s, onnx_text(s->node, "minimum(%s, %lld)", onnx_name_value(s->node->onnx, s->count), (long long)high)))
         return false;

@@ -258,6 +258,28 @@ def extents_are_found_in_parts_of_shapes(t):
 
 
 @case
+def slices_of_what_is_there(t):
+    """Without the first, the last one, all but it: the end is that of what is there."""
+    x = DICE.normal(size=(4, 2)).astype("f4")
+    far = 2**63 - 1
+    for begin, end in ((1, far), (-1, far), (-2, -1), (0, -1), (1, 3), (-far, 2), (2, -1), (3, 1)):
+        found = Chosen(t, node("Slice", ["a", "b", "e", "k"], ["y"]), b=numpy.array([begin]), e=numpy.array([end]), k=numpy.array([0]))
+        for m in MASKS:
+            numpy.testing.assert_array_equal(found(x, m), x[m][begin:end])
+
+
+@case
+def exponents_of_early_opsets_see_what_is_there(t):
+    """Over all axes from one on"""
+    x = DICE.normal(size=(4, 3)).astype("f4")
+    for axis in (0, 1):
+        m = model(graph([node("Compress", ["x", "m"], ["a"], axis=0), node("Softmax", ["a"], ["y"], axis=axis)], [value("x", [4, 3]), value("m", [4], 9)], [value("y", None)]), opset=11)
+        given = {"x": x, "m": MASKS[0]}
+        e = numpy.exp(x[MASKS[0]])
+        numpy.testing.assert_allclose(t.value(m, **given)[: t.value(m, "y.count", **given)], e / (e.sum(1, keepdims=True) if axis else e.sum()), 1e-5)
+
+
+@case
 def slices_from_a_computed_position_on(t):
     """x[n:], whose end is the largest number that there is"""
     x = numpy.arange(12, dtype="f4").reshape(6, 2)
