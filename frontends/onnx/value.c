@@ -168,7 +168,7 @@ const char *onnx_name_value(Onnx *onnx, OnnxValue *value)
 {
     if (value->known && value->type->shape.rank == 0)
         return literal(onnx, value->known);
-    if (onnx->block->folding)
+    if (onnx->block->folding && value->known) /* what the node itself has written is not */
         return name_folded(onnx, value);
     if (!value->name)
         name_known(onnx, value);
