@@ -260,7 +260,7 @@ def calls_that_are_none_are_written_out(t):
 def calls_with_arguments_that_the_library_has_not(t):
     t.write(said("softmax(_, nothing = 1)"))
     error = t.run("import", "m.onnx", status=1)
-    assert "node 0 F" in error and "nothing" in error, error
+    assert "node 0 nnc.F" in error and "nothing" in error, error
 
 
 @case
