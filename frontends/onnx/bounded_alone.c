@@ -30,7 +30,7 @@ static bool pass_resized(OnnxNode *n, uint32_t operand, uint32_t axis)
 /* Each image by its own grid */
 static bool pass_sampled(OnnxNode *n, uint32_t operand, uint32_t axis)
 {
-    return axis == 0 && onnx_has(n, 1) && n->in[!operand]->count == n->in[operand]->count &&
+    return axis == 0 && onnx_has(n, 0) && onnx_has(n, 1) && n->in[!operand]->count == n->in[operand]->count &&
            n->in[!operand]->count_axis == 0;
 }
 
@@ -92,7 +92,7 @@ static bool pass_product(OnnxNode *n, uint32_t operand, uint32_t axis)
 {
     uint32_t rank = onnx_rank(n, operand), other = onnx_rank(n, !operand);
     bool summed = rank == 1 || axis + (operand ? 2 : 1) == rank;
-    if (rank > 2 || other > 2)
+    if (rank > 2 || other > 2 || !onnx_has(n, !operand))
         return false;
     if (!summed) {
         n->count_axis[0] = operand && other == 2 ? 1 : 0;

@@ -326,7 +326,7 @@ bool onnx_ints(const OnnxNode *node, const char *name, const int64_t **list, uin
 
 /* The elements of an operand that must be known: NULL after onnx_no. */
 const Tensor *onnx_known(OnnxNode *node, uint32_t i);
-/* An element as an integer: all of i64, and of u64 those that i64 has. */
+/* An element as an integer: all of i64, and of u64 those that i64 has; 0 for a float that is none. */
 int64_t onnx_int_at(const Tensor *tensor, int64_t k);
 /* Its integers, in a list; false after onnx_no. */
 bool onnx_known_ints(OnnxNode *node, uint32_t i, const int64_t **list, uint32_t *count);

@@ -290,7 +290,8 @@ int64_t onnx_int_at(const Tensor *tensor, int64_t k)
         uint64_t number = ((const uint64_t *)tensor->data)[k];
         return number > INT64_MAX ? INT64_MAX : (int64_t)number;
     }
-    return (int64_t)tensor_number(tensor, k);
+    double number = tensor_number(tensor, k);
+    return number >= -0x1p63 && number < 0x1p63 ? (int64_t)number : 0;
 }
 
 bool onnx_known_ints(OnnxNode *node, uint32_t i, const int64_t **list, uint32_t *count)

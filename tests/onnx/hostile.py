@@ -195,6 +195,7 @@ CASES = {
     "trees for very many targets": (simple(nodes=[node("TreeEnsemble", ["x"], ["y"], domain="ai.onnx.ml", **FOREST | {"n_targets": 1 << 62})], domains=[("ai.onnx.ml", 5)]), "too large"),
     "trees that lack sets of values": (simple(nodes=[node("TreeEnsemble", ["x"], ["y"], domain="ai.onnx.ml", **FOREST)], domains=[("ai.onnx.ml", 5)]), "fewer sets of values"),
     "a node without an op": (simple(nodes=[data(1, "x") + data(2, "y")]), "not known"),
+    "a product with nothing of what is counted": (simple(nodes=[node("NonZero", ["x"], ["n"]), node("MatMul", ["", "n"], ["y"])]), "operand"),
     "a branch of a node without an op": (branches(graph([data(1, "x") + data(2, "q")], [], [value("q", None)]), NOTHING), "not known"),
     "a branch of no nodes": (branches(graph([], [], [value("x", None)]), NOTHING), None),
     "a branch that gives a sequence": (branches(A_LIST, NOTHING), "other shapes"),
