@@ -27,7 +27,8 @@ static bool gives_lists(const Onnx__GraphProto *branch)
 typedef struct Branch {
     Str body;
     OnnxValue **result;
-    const char **name; /* of each in the body */
+    const char **name;  /* of each in the body */
+    const char **count; /* how many entries of it are there; NULL: all */
 } Branch;
 
 static bool import_branch(OnnxNode *n, const Onnx__GraphProto *graph, Branch *b)
@@ -36,34 +37,40 @@ static bool import_branch(OnnxNode *n, const Onnx__GraphProto *graph, Branch *b)
     OnnxScope *scope = onnx_body_scope(n);
     b->result = ARENA_ARRAY(onnx->arena, OnnxValue *, graph->n_output + 1);
     b->name = ARENA_ARRAY(onnx->arena, const char *, graph->n_output + 1);
+    b->count = ARENA_ARRAY(onnx->arena, const char *, graph->n_output + 1);
     onnx_block_open(onnx, false);
     bool good = onnx_body_import(n, scope, graph, b->result);
     for (size_t i = 0; good && i < graph->n_output; i++) {
-        Text name = {0};
-        good = onnx_body_names(n, &name, &b->result[i], 1);
-        b->name[i] = good ? str_copy(onnx->arena, text_view(&name)).ptr : "";
-        text_free(&name);
+        OnnxValue *count = b->result[i]->count;
+        good = b->result[i]->type || onnx_no(n, "its body gives a sequence or an optional");
+        b->name[i] = good ? onnx_name_value(onnx, b->result[i]) : "";
+        b->count[i] = good && count ? onnx_name_value(onnx, count) : NULL;
     }
     b->body = onnx_block_close(onnx);
     return good;
 }
 
-/* What the branches give along the one axis in which their results differ */
+/* How much the branches give along the one axis in which their results differ, or which is as large as data say */
 typedef struct Unlike {
     bool any;
-    int64_t count[2];
+    const char *count[2];
 } Unlike;
 
-static bool differ_along(const Type *a, const Type *b, uint32_t *axis)
+/* The axis along which results `i` are counted, or differ; false where there are several */
+static bool find_axis(const Branch *branch, uint32_t i, uint32_t *axis)
 {
+    const OnnxValue *a = branch[0].result[i], *b = branch[1].result[i];
+    const Shape *s = &a->type->shape, *t = &b->type->shape;
     uint32_t found = 0;
-    if (a->dtype != b->dtype || a->shape.rank != b->shape.rank)
+    if (a->type->dtype != b->type->dtype || s->rank != t->rank)
         return false;
-    for (uint32_t d = 0; d < a->shape.rank; d++)
-        if (a->shape.dim[d] != b->shape.dim[d]) {
-            *axis = d;
-            found++;
-        }
+    for (uint32_t d = 0; d < s->rank; d++) {
+        bool counted = (a->count && a->count_axis == d) || (b->count && b->count_axis == d);
+        if (s->dim[d] == t->dim[d] && !counted)
+            continue;
+        *axis = d;
+        found++;
+    }
     return found == 1;
 }
 
@@ -71,22 +78,27 @@ static bool differ_along(const Type *a, const Type *b, uint32_t *axis)
 static bool make_alike(OnnxNode *n, Branch *branch, uint32_t i, Unlike *unlike)
 {
     const Type *type[2] = {branch[0].result[i]->type, branch[1].result[i]->type};
+    const char *count[2];
     uint32_t axis;
-    if (type[0] == type[1])
+    if (type[0] == type[1] && !branch[0].count[i] && !branch[1].count[i])
         return true;
-    if (i >= COUNTED_RESULTS || !differ_along(type[0], type[1], &axis))
+    if (i >= COUNTED_RESULTS || !find_axis(branch, i, &axis))
         return onnx_no(n, "its branches give " STR_FMT " and " STR_FMT, STR_ARG(type_show(n->onnx->arena, type[0])),
                        STR_ARG(type_show(n->onnx->arena, type[1])));
-    const int64_t count[2] = {type[0]->shape.dim[axis], type[1]->shape.dim[axis]};
-    if (unlike->any && memcmp(count, unlike->count, sizeof count) != 0)
+    for (uint32_t k = 0; k < 2; k++)
+        count[k] =
+            branch[k].count[i] ? branch[k].count[i] : onnx_text(n, "i64(%lld)", (long long)type[k]->shape.dim[axis]);
+    if (unlike->any && (strcmp(count[0], unlike->count[0]) != 0 || strcmp(count[1], unlike->count[1]) != 0))
         return onnx_no(n, "its branches give results of several lengths");
     *unlike = (Unlike){true, {count[0], count[1]}};
-    uint32_t shorter = count[1] < count[0];
+    const int64_t extent[2] = {type[0]->shape.dim[axis], type[1]->shape.dim[axis]};
+    uint32_t shorter = extent[1] < extent[0];
     int64_t zero[MAX_RANK] = {0}, after[MAX_RANK] = {0};
-    after[axis] = count[!shorter] - count[shorter];
-    branch[shorter].name[i] =
-        onnx_text(n, "pad(%s, before = %s, after = %s)", branch[shorter].name[i],
-                  onnx_list(n, zero, type[0]->shape.rank), onnx_list(n, after, type[0]->shape.rank));
+    after[axis] = extent[!shorter] - extent[shorter];
+    if (after[axis])
+        branch[shorter].name[i] =
+            onnx_text(n, "pad(%s, before = %s, after = %s)", branch[shorter].name[i],
+                      onnx_list(n, zero, type[0]->shape.rank), onnx_list(n, after, type[0]->shape.rank));
     n->counted |= 1u << i;
     n->count_axis[i] = axis;
     return true;
@@ -118,7 +130,7 @@ static bool write_branches(OnnxNode *n, Branch *branch)
     onnx_body_results(&text, name, n->out_count + unlike.any);
     for (int k = 0; k < 2; k++) {
         text_printf(&text, k ? "} else {\n" : "if (%s) {\n", condition);
-        put_branch(n, &text, &branch[k], unlike.any ? onnx_text(n, ", i64(%lld)", (long long)unlike.count[k]) : "");
+        put_branch(n, &text, &branch[k], unlike.any ? onnx_text(n, ", %s", unlike.count[k]) : "");
     }
     bool good = onnx_emit(n, "%s}", text.ptr);
     text_free(&text);

@@ -319,12 +319,26 @@ def bags_between_offsets(t):
 
 
 @case
-def bodies_give_nothing_as_large_as_data_say(t):
-    branches = [graph([node(op, ["a"], ["h"])], [], [value("h", None)]) for op in ("Exp", "Neg")]
-    t.write(model(graph([*rows_above("a", "x"), node("If", ["c"], ["y"], then_branch=branches[0], else_branch=branches[1])],
-                        [value("x", [6, 2]), value("c", [], 9)], [value("y", None)], WEIGHTS), opset=18))
+def branches_give_what_is_as_large_as_data_say(t):
+    """By the same count, by one that a branch finds itself, or beside one that gives all; loops give no such thing"""
+    def branch(*nodes):
+        return graph(list(nodes), [], [value("h", None)])
+    inside = node("Compress", ["x", "good"], ["h"], axis=0)
+    every = branch(node("Neg", ["x"], ["h"]))
+    good = [node("Gather", ["x", "column"], ["score"], axis=1), node("Greater", ["score", "level"], ["good"])]
+    for yes, no, wants in ((branch(node("Exp", ["a"], ["h"])), branch(node("Neg", ["a"], ["h"])), (lambda x: numpy.exp(chosen(x)), lambda x: -chosen(x))),
+                           (branch(inside), every, (chosen, lambda x: -x)), (every, branch(node("Neg", ["a"], ["h"])), (lambda x: -x, lambda x: -chosen(x)))):
+        m = model(graph([*rows_above("a", "x"), *good, node("If", ["c"], ["y"], then_branch=yes, else_branch=no)],
+                        [value("x", [6, 2]), value("c", [], 9)], [value("y", None)], WEIGHTS), opset=18)
+        for x in TABLES:
+            for c, want in zip((True, False), wants):
+                given = {"x": x, "c": numpy.array(c)}
+                y, count = (t.value(m, name, **given) for name in ("y", "y.count"))
+                numpy.testing.assert_allclose(y[:count], want(x), 1e-5)
+    body = graph([node("Compress", ["x", "good"], ["h"], axis=0), node("Identity", ["g"], ["on"])], [value("i", [], 7), value("g", [], 9)], [value("on", None), value("h", None)])
+    t.write(model(graph([*good, node("Loop", ["n", ""], ["y"], body=body)], [value("x", [6, 2])], [value("y", None)], WEIGHTS + [tensor("n", numpy.array(300))]), opset=18))
     error = t.run("import", "m.onnx", status=1)
-    assert "If, opset 18: its body gives what is as large as data say" in error, error
+    assert "Loop, opset 18: its body gives what is as large as data say" in error, error
 
 
 @case
