@@ -167,6 +167,9 @@ static const struct {
 bool onnx_pass_alone(OnnxNode *n, uint32_t operand)
 {
     const OnnxValue *value = n->in[operand];
+    n->count = value->count;
+    n->counted = 1;
+    n->count_axis[0] = value->count_axis;
     for (size_t i = 0; i < sizeof alone / sizeof *alone; i++)
         if (strcmp(n->proto->op_type, alone[i].op) == 0)
             return alone[i].passes(n, operand, value->count_axis);

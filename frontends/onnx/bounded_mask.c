@@ -270,10 +270,10 @@ static bool mask_others(OnnxNode *n, uint32_t operand, const OnnxValue *value)
     if (strcmp(op, "Gemm") == 0)
         return operand == 0 && axis == 0 && !onnx_int(n, "transA", 0);
     if (strcmp(op, "MatMul") == 0)
-        return pass_to_rows(n, operand, axis) || onnx_pass_alone(n, operand);
+        return pass_to_rows(n, operand, axis);
     if (strcmp(op, "Softmax") == 0 || strcmp(op, "LogSoftmax") == 0)
         return mask_exponents(n, axis);
-    return onnx_pass_alone(n, operand);
+    return false;
 }
 
 bool onnx_mask_count(OnnxNode *n, uint32_t operand)
