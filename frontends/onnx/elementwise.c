@@ -194,16 +194,21 @@ static bool write_hard_sigmoid(OnnxNode *n)
                      alpha(n, "alpha", (double)0.2f), alpha(n, "beta", 0.5));
 }
 
+/* Integers are floats meanwhile, where the numbers are none of theirs, and are cut off; unsigned ones wrap around. */
 static bool write_shrink(OnnxNode *n)
 {
     DType dtype = dtype_at(n, 0);
-    const char *x = onnx_in(n, 0);
     double lambda = onnx_float(n, "lambd", 0.5), bias = onnx_float(n, "bias", 0);
-    if (!dtype_is_float(dtype) && (lambda != floor(lambda) || bias != floor(bias)))
-        return onnx_no(n, "a fraction is added to integers");
-    const char *b = onnx_number(n, dtype, bias), *zero = onnx_number(n, dtype, 0);
-    return onnx_emit(n, "%s = select(%s < %s, %s + %s, select(%s > %s, %s - %s, %s))", onnx_out(n, 0), x,
-                     onnx_number(n, dtype, -lambda), x, b, x, onnx_number(n, dtype, lambda), x, b, zero);
+    bool whole = lambda == floor(lambda) && bias == floor(bias) && !dtype_is_unsigned(dtype);
+    bool widens = !dtype_is_float(dtype) && !whole;
+    DType wide = widens ? DT_F64 : dtype;
+    const char *x = widens ? onnx_text(n, "cast(%s, to = f64)", onnx_in(n, 0)) : onnx_in(n, 0);
+    const char *b = onnx_number(n, wide, bias);
+    const char *y =
+        onnx_text(n, "select(%s < %s, %s + %s, select(%s > %s, %s - %s, %s))", x, onnx_number(n, wide, -lambda), x, b,
+                  x, onnx_number(n, wide, lambda), x, b, onnx_number(n, wide, 0));
+    return widens ? onnx_emit(n, "%s = cast(cast(%s, to = i64), to = %s)", onnx_out(n, 0), y, dtype_name(dtype))
+                  : onnx_emit(n, "%s = %s", onnx_out(n, 0), y);
 }
 
 static bool write_gelu(OnnxNode *n)

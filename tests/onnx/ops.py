@@ -470,6 +470,15 @@ def known_operands_of_ops_that_are_written_in_steps(t):
 
 
 @case
+def integers_that_shrink_by_fractions(t):
+    for kind, code, x, want in (("i4", 6, [-3, -1, 0, 1, 2], [-2, 0, 0, 0, 1]), ("u1", 2, [0, 1, 2, 200], [0, 0, 1, 199])):
+        m = model(graph([node("Shrink", ["x"], ["y"], lambd=0.5, bias=0.75)], [value("x", [len(x)], code)], [value("y", None, code)]), opset=9)
+        numpy.testing.assert_array_equal(t.value(m, x=numpy.array(x, kind)), want)
+    m = model(graph([node("Shrink", ["x"], ["y"], lambd=1.0, bias=2.0)], [value("x", [4], 2)], [value("y", None, 2)]), opset=9)
+    numpy.testing.assert_array_equal(t.value(m, x=numpy.array([0, 1, 2, 9], "u1")), [0, 0, 0, 7])
+
+
+@case
 def gradients_by_what_y_was_computed_of(t):
     """By inputs and by what lies between; zs stay as they are; other operands than those that are named are refused."""
     steps = [node("Mul", ["a", "b"], ["h"]), node("Mul", ["h", "h"], ["y"])]
