@@ -82,13 +82,11 @@ static void put_lines(const OnnxNode *n, Text *out, const Resize *r, const Line 
         text_printf(out, "]");
 }
 
-/* Integers `y`, interpolated as floats, are cut off, and rounded where a filter made them, as ONNX Runtime has both.
+/* Integers `y`, interpolated as floats, are cut off, as ONNX Runtime has it.
  * What comes near a whole number is that: a mean of 7 and 7 is not 6 for the sake of a last bit. */
-static bool write_integers(OnnxNode *n, const Resize *r, const char *y, DType dtype)
+static bool write_integers(OnnxNode *n, const char *y, DType dtype)
 {
     const char *to = dtype_name(dtype), *mean = onnx_temp(n, "mean");
-    if (r->antialias)
-        return onnx_emit(n, "%s = cast(round(%s), to = %s)", onnx_out(n, 0), y, to);
     if (dtype_is_unsigned(dtype))
         return onnx_emit(n, "%s = cast(%s + %s, to = %s)", onnx_out(n, 0), y, NEAR, to);
     return onnx_emit(n, "%s = %s", mean, y) &&
@@ -121,15 +119,37 @@ static const char *resized(OnnxNode *n, const Resize *r, const Line *line, const
     return y;
 }
 
+/* Integers that are filtered go axis by axis, the last one first, and are integers again after each: rounded, and of
+ * two that are as near the larger one, as runtimes that keep to bytes have it. */
+static bool filter_integers(OnnxNode *n, const Resize *r, const Line *line, DType dtype)
+{
+    const char *x = onnx_in(n, 0), *to = dtype_name(dtype), *wide = dtype_bytes(dtype) == 1 ? "f32" : "f64";
+    for (uint32_t d = onnx_rank(n, 0); d-- > 0;) {
+        if (!changes(r, &line[d]))
+            continue;
+        Line one[MAX_RANK];
+        for (uint32_t k = 0; k < onnx_rank(n, 0); k++)
+            one[k] = k == d ? line[d] : (Line){line[k].in, line[k].in, 1, 0, 1};
+        const char *y = resized(n, r, one, onnx_text(n, "cast(%s, to = %s)", x, wide)),
+                   *name = onnx_temp(n, "filtered");
+        if (!y || !onnx_emit(n, "%s = cast(floor(%s + 0.5), to = %s)", name, y, to))
+            return false;
+        x = name;
+    }
+    return onnx_emit(n, "%s = %s", onnx_out(n, 0), x);
+}
+
 static bool resize(OnnxNode *n, const Resize *r, const Line *line)
 {
     DType dtype = onnx_type(n, 0)->dtype;
     bool mixes = strcmp(r->mode, "nearest") != 0 && dtype_is_int(dtype);
     const char *wide = dtype_bytes(dtype) == 1 ? "f32" : "f64", *x = onnx_in(n, 0);
+    if (mixes && r->antialias)
+        return filter_integers(n, r, line, dtype);
     const char *from = mixes ? onnx_text(n, "cast(%s, to = %s)", x, wide) : x, *y = resized(n, r, line, from);
     if (!y)
         return false;
-    return mixes && y != from ? write_integers(n, r, y, dtype)
+    return mixes && y != from ? write_integers(n, y, dtype)
                               : onnx_emit(n, "%s = %s", onnx_out(n, 0), y == from ? x : y);
 }
 

@@ -470,6 +470,16 @@ def known_operands_of_ops_that_are_written_in_steps(t):
 
 
 @case
+def integers_that_are_filtered(t):
+    """Axis by axis, the last one first, and rounded after each; what is half goes up, as ONNX Runtime has it."""
+    for x, size, want in (([[2, 3]], [1, 1], [[3]]), ([[4, 5, 8, 9]], [1, 2], [[5, 8]]), ([[0, 1], [0, 0]], [1, 1], [[1]])):
+        x = numpy.array(x, "u1")
+        m = model(graph([node("Resize", ["x", "", "", "n"], ["y"], mode="linear", antialias=1)], [value("x", list(x.shape), 2)], [value("y", None, 2)],
+                        [tensor("n", numpy.array(size))]), opset=18)
+        numpy.testing.assert_array_equal(t.value(m, x=x), want)
+
+
+@case
 def integers_that_shrink_by_fractions(t):
     for kind, code, x, want in (("i4", 6, [-3, -1, 0, 1, 2], [-2, 0, 0, 0, 1]), ("u1", 2, [0, 1, 2, 200], [0, 0, 1, 199])):
         m = model(graph([node("Shrink", ["x"], ["y"], lambd=0.5, bias=0.75)], [value("x", [len(x)], code)], [value("y", None, code)]), opset=9)
