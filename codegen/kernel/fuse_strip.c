@@ -173,7 +173,8 @@ static void find_strip(Stripper *s, uint32_t kernel)
         rows = maker;
         maker = product_under(s, rows, value_shape(graph, second->in[0]));
     }
-    if (!makes_product(s, maker) || makes_operand(s, maker) || !is_taken_once(s, second->in[0]))
+    if (!makes_product(s, maker) || makes_operand(s, maker) || !is_taken_once(s, second->in[0]) ||
+        value_type(graph, s->kernel[maker].result)->dtype != DT_F32) /* which a strip is of */
         return;
     const Node *first = &graph->node[s->kernel[maker].product];
     if (!shape_eq(value_shape(graph, first->out[0]), value_shape(graph, second->in[0])) || makes_operand(s, kernel) ||
