@@ -132,6 +132,8 @@ static bool made_of_tokens(const Layouter *layouter, const Node *node)
     const Graph *graph = layouter->graph;
     const Type *out = value_type(graph, node->out[0]);
     uint32_t tokens = 0;
+    if (!may_block(layouter, out))
+        return false;
     for (uint32_t i = 0; i < node->in_count; i++) {
         if (is_number(layouter, node->in[i]) || !shape_eq(value_shape(graph, node->in[i]), &out->shape))
             continue;
@@ -139,7 +141,7 @@ static bool made_of_tokens(const Layouter *layouter, const Node *node)
             return false;
         tokens++;
     }
-    return tokens && may_block(layouter, out);
+    return tokens > 0;
 }
 
 /* Elementwise: operands of the result's shape in blocks; per-channel operands, scalars, and what is read once from the

@@ -88,9 +88,7 @@ def attention(chance):
         score = t.put(f"select({before}, {score}, -inf)" if keys <= rows else f"tanh({score})")
     elif mask == "cap":
         score = t.put(f"tanh({score} / 50.0) * 50.0")
-    share = t.put(choice(BETWEEN).format(score))
-    if mask == "later":
-        share = t.put(f"softmax({score})")
+    share = t.put((BETWEEN[0] if mask == "later" else choice(BETWEEN)).format(score))
     out = t.put(f"{share} @ {v}")
     joined = f"reshape(transpose({out}, axes = [0, 2, 1, 3]), shape = [{batch}, {rows}, {heads * wide}])"
     y = t.put(choice([f"{out} * 1.5", joined, f"dense@o({joined}, 20)", f"layer_norm@n({out})"]))

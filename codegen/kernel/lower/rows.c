@@ -252,8 +252,8 @@ static void reduce_stage(Lower *lower, const Rows *rows, const Node *node)
     const Expr *neutral = expr_number(arena, total.dtype, reduction_neutral(total.combine, total.dtype));
     total.acc[0] = lower_local(lower, op_info(node->op)->name + sizeof "reduce_" - 1, total.dtype, false);
     Stage stage = build_stage(lower, rows, node, total.dtype);
-    bool blocks = !stage_vectorizes(lower, rows, &stage) && blocks_vectorize(lower, rows, &stage);
-    int64_t done = 0, lanes = blocks || stage_vectorizes(lower, rows, &stage) ? lower->target->lanes : 0;
+    bool vectors = stage_vectorizes(lower, rows, &stage), blocks = !vectors && blocks_vectorize(lower, rows, &stage);
+    int64_t done = 0, lanes = vectors || blocks ? lower->target->lanes : 0;
 
     stmt_local(arena, lower->block, total.acc[0], neutral);
     for (; lanes; lanes = lower_rest_lanes(lower, lanes, rows->columns - done)) {
