@@ -27,8 +27,10 @@ static void declare_position(Printer *printer, const Local *local, Str name, Ind
 {
     bool assigned = printer->assigned[local->id], held = printer->holds && !assigned;
     Str text = print_index_of(printer, str_from(local->name), value);
-    print_line(printer, "%s%s " STR_FMT " = " STR_FMT ";", assigned || held ? "" : "const ", print_index_type(printer),
-               STR_ARG(name), STR_ARG(text));
+    bool wide = local->wide && printer->target->dialect == DIALECT_VECTOR;
+    const char *type = wide ? "ptrdiff_t" : print_index_type(printer);
+    print_line(printer, "%s%s " STR_FMT " = " STR_FMT ";", assigned || held ? "" : "const ", type, STR_ARG(name),
+               STR_ARG(text));
     if (held)
         print_line(printer, "NNC_HELD(" STR_FMT ");", STR_ARG(name));
 }

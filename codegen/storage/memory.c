@@ -141,8 +141,9 @@ bool memory_decide(Graph *graph, const MemoryOptions *options, Memory *memory)
     bool good = recipe_marks_are_heeded(graph);
     for (uint32_t k = 0; k < memory->kernel_count; k++) {
         lower.kernel = &memory->kernel[k];
-        good &= memory->kernel[k].form == FORM_FLOW || recipe_choose(&lower, &memory->kernel[k]);
-        if (memory->kernel[k].recipe.provider) {
+        bool chosen = memory->kernel[k].form == FORM_FLOW || recipe_choose(&lower, &memory->kernel[k]);
+        good &= chosen;
+        if (chosen && memory->kernel[k].recipe.provider) {
             recipe_mark(graph, &memory->kernel[k]);
             memory->kernel[k].parts = deal_parts(&lower, &memory->kernel[k], options);
             memory->kernel[k].threads = memory->kernel[k].parts > 1 ? options->threads : 1;

@@ -44,15 +44,26 @@ Block *lower_clamped_taps(Lower *lower, Block *block, const char *name, const Wi
     return &loop->body;
 }
 
-Index lower_named_address(Lower *lower, Block *block, const char *name, Index address)
+static Index name_address(Lower *lower, Block *block, const char *name, Index address, bool wide)
 {
     if (address.count == 0)
         return address;
     Local local = *lower_local(lower, name, DT_I64, false);
     local.even = index_is_even(address);
+    local.wide = wide;
     const Local *named = arena_copy(lower->arena, &local, sizeof local);
     stmt_local(lower->arena, block, named, expr_index(lower->arena, DT_I64, address));
     return index_data(lower->arena, expr_local(lower->arena, named), INT32_MIN, INT32_MAX);
+}
+
+Index lower_named_address(Lower *lower, Block *block, const char *name, Index address)
+{
+    return name_address(lower, block, name, address, false);
+}
+
+Index lower_wide_address(Lower *lower, Block *block, const char *name, Index address)
+{
+    return name_address(lower, block, name, address, true);
 }
 
 void lower_outer_product(Lower *lower, Block *block, const OuterProduct *step)
@@ -247,6 +258,16 @@ bool lower_finishes_vectors(Lower *lower, const Node *anchor, const Index *posit
             return false;
     }
     return true;
+}
+
+const Node *lower_pooling(const Lower *lower, const Kernel *kernel)
+{
+    const Node *pooling = NULL;
+    for (uint32_t n = 0; n < kernel->node_count; n++) {
+        const Node *node = &lower->graph->node[kernel->node[n]];
+        pooling = op_info(node->op)->family == FAMILY_POOL ? node : pooling;
+    }
+    return pooling;
 }
 
 bool lower_has_other_windows(const Lower *lower, const Kernel *kernel)

@@ -15,8 +15,9 @@ Block *lower_clamped_taps(Lower *lower, Block *block, const char *name, const Wi
 /* Where in the image the tap of a window is: outside, too. */
 Index lower_tap_at(Arena *arena, const WindowDimension *d, Index window, Index tap);
 
-/* An address computed once, in a variable of the block. */
+/* An address computed once, in a variable of the block; one that loops inside it go on from. */
 Index lower_named_address(Lower *lower, Block *block, const char *name, Index address);
+Index lower_wide_address(Lower *lower, Block *block, const char *name, Index address);
 
 /* Panels of equal width, in vectors of columns. */
 typedef struct PanelSpan {
@@ -57,6 +58,8 @@ bool lower_finishes_vectors(Lower *lower, const Node *anchor, const Index *posit
 /* A pooling has joined the contraction, or another reduction: only for recipes that keep a band of rows between them.
  */
 bool lower_has_other_windows(const Lower *lower, const Kernel *kernel);
+/* The pooling that fuse has joined to the convolution: its windows do not overlap from row to row.  NULL. */
+const Node *lower_pooling(const Lower *lower, const Kernel *kernel);
 
 /* The one stored result, when it has the type of the anchor's: it may hold partial sums.  NONE. */
 ValueId lower_result_for_sums(const Lower *lower, const Node *anchor);

@@ -408,15 +408,10 @@ static bool see_operands(Tiled *con)
     return goes_by_pixels(con, &phase) ? see_pixels(con, &phase.conv) : see_conv(con, &phase);
 }
 
-/* A pooling that fuse has joined to the convolution: its windows do not overlap from row to row. */
 static void see_pool(Tiled *con)
 {
     const Lower *lower = con->lower;
-    for (uint32_t n = 0; n < lower->kernel->node_count; n++) {
-        const Node *node = &lower->graph->node[lower->kernel->node[n]];
-        if (op_info(node->op)->family == FAMILY_POOL)
-            con->pool = node;
-    }
+    con->pool = lower_pooling(lower, lower->kernel);
     if (!con->pool)
         return;
     Window window = reduction_of(lower->graph, con->pool).window;

@@ -42,6 +42,12 @@ static bool fits_registers(const Filter *filter)
     1024               /* for which tiles of 4 x 4 are within 1e-5 of the largest result (tests/emitted/winograd.py) */
 #define MUCH_LESS 0.97 /* cycles, for which larger blocks are worth their memory */
 
+/* Whole windows of a pooling are of one block. */
+static bool cuts_windows(const Filter *filter)
+{
+    return filter->pool && filter->blocks > 1 && filter->rows * filter->form.results % filter->pool_stride;
+}
+
 /* What a filter of so many results takes with the cheapest of its blocks, or with those that are asked for; `best` is
  * it when it takes less. */
 static void try_form(const Filter *from, uint32_t results, const int64_t *asked, Filter *best, double *least_cost)
@@ -55,7 +61,7 @@ static void try_form(const Filter *from, uint32_t results, const int64_t *asked,
     for (; rows <= least(most_rows, filter.tile_rows); rows++) {
         filter_set_block(&filter, rows);
         choose_panels(&filter, asked);
-        if (!fits_registers(&filter))
+        if (!fits_registers(&filter) || cuts_windows(&filter))
             continue;
         double cost = filter_cost(&filter);
         if (best->rows && cost >= MUCH_LESS * *least_cost)
@@ -78,7 +84,7 @@ static bool choose(Filter *filter, const int64_t *asked)
 
 static void plan_scratch(Lower *lower, Filter *filter, Recipe *recipe)
 {
-    static const char *const name[FILTER_PIECES] = {"line", "tiles", "products", "strip", "sums"};
+    static const char *const name[FILTER_PIECES] = {"line", "tiles", "products", "strip", "sums", "band"};
     int64_t size = filter->form.size, results = filter->form.results, lanes = filter->lanes, vectors = 0;
     bool one_by_one = filter->one_by_one;
     for (uint32_t g = 0; g < filter->panels_count; g++) {
@@ -91,12 +97,13 @@ static void plan_scratch(Lower *lower, Filter *filter, Recipe *recipe)
         [FILTER_PRODUCTS] = vectors * filter->tiles * size * size * lanes,
         [FILTER_STRIP] = filter->rows * results * filter->tile_columns * size * lanes,
         [FILTER_SUMS] = one_by_one ? results * lanes : 0,
+        [FILTER_BAND] = filter_band_elements(filter),
     };
     bool several = filter->blocks * filter->conv.images > 1; /* which threads share out */
     for (uint32_t i = 0; i < FILTER_PIECES; i++)
-        filter->piece[i] =
-            elements[i] ? recipe_scratch(lower, recipe, name[i], DT_F32, elements[i], several || i != FILTER_TILES)
-                        : NONE;
+        filter->piece[i] = elements[i] ? recipe_scratch(lower, recipe, name[i], DT_F32, elements[i],
+                                                        several || (i != FILTER_TILES && i != FILTER_BAND))
+                                       : NONE;
 }
 
 static bool plan(Lower *lower, const Kernel *kernel, Filter *filter, Recipe *recipe)
@@ -149,6 +156,8 @@ static void emit(Filter *filter)
         filter_products(filter, inner, panels);
         filter_results(filter, inner, panels);
     }
+    if (filter->pool)
+        filter_pool(filter, block);
 }
 
 static void winograd_lower(Lower *lower)

@@ -9,9 +9,11 @@
  *                                           makes `products`, its sums in registers
  *                                           these are transformed downwards into `strip`, and across from there, row by
  *                                           row, into results, which the rest of the kernel is computed from
+ *     where fuse has joined a pooling       the results went into `band` instead, and are pooled from there, row by row
  *
  * Layouts, in elements, vectors innermost: line [size][columns], tiles [size * size][vector of channels][tile],
- * products [vector of the panel][size * size][tile], strip [row of the block][column of tiles][size]. */
+ * products [vector of the panel][size * size][tile], strip [row of the block][column of tiles][size];
+ * of the band those of lower.h. */
 #ifndef NNC_KERNEL_LOWER_WINOGRAD_H
 #define NNC_KERNEL_LOWER_WINOGRAD_H
 
@@ -21,7 +23,15 @@
 
 #define FILTER_MOST_PIXELS 32
 
-enum { FILTER_LINE, FILTER_TILES, FILTER_PRODUCTS, FILTER_STRIP, FILTER_SUMS, FILTER_PIECES }; /* of scratch */
+enum {
+    FILTER_LINE,
+    FILTER_TILES,
+    FILTER_PRODUCTS,
+    FILTER_STRIP,
+    FILTER_SUMS,
+    FILTER_BAND,
+    FILTER_PIECES
+}; /* of scratch */
 
 /* Panels of equal width, and their weights: [panel][size * size][channel][vector, lane]. */
 typedef struct FilterPanels {
@@ -40,6 +50,8 @@ typedef struct Filter {
     WindowDimension h, w;
     int64_t lanes, channel_vectors, output_vectors;
     int64_t tile_rows, tile_columns; /* of the result; the last ones may stick out */
+    const Node *pool;                /* of the result, or NULL */
+    int64_t pool_stride;             /* rows of the result for a row of it */
 
     /* What the recipe says */
     int64_t rows, blocks;    /* rows of tiles of a block; blocks of an image */
@@ -91,5 +103,8 @@ Index filter_at(const Filter *filter, const Index *digit, const int64_t *extent,
 void filter_image(Filter *filter, Block *block);
 void filter_products(Filter *filter, Block *block, const FilterPanels *panels);
 void filter_results(Filter *filter, Block *block, const FilterPanels *panels);
+/* Elements of the band that these write for the pooling, and that. */
+int64_t filter_band_elements(const Filter *filter);
+void filter_pool(Filter *filter, Block *block);
 
 #endif

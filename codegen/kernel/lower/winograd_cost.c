@@ -49,6 +49,7 @@ static double kept(const Filter *f, double weights)
     const Target *target = f->lower->target;
     double vectors = (double)(f->channel_vectors + least(f->vectors, f->output_vectors));
     double bytes = 4.0 * (double)(f->form.size * f->form.size * f->tiles * f->lanes) * vectors;
+    bytes += 4.0 * (double)filter_band_elements(f);
     double room = 0.75 * target->l2_bytes - weights / (double)ceil_div(f->output_vectors, f->vectors);
     room = room < 0.25 * target->l2_bytes ? 0.25 * target->l2_bytes : room;
     double far = beyond(bytes, PASS_LEVELS * target->l2_bytes) * (double)ceil_div(f->output_vectors, f->vectors);

@@ -116,13 +116,24 @@ static void across(const ResultRow *r, Block *block, int64_t begin, int64_t end,
         finish_vectors(r, block, column, to, count);
 }
 
+/* Rows of the result that a block makes, and the first of them. */
+static int64_t rows_of(const Filter *f)
+{
+    return least(f->rows * f->form.results, f->h.out);
+}
+
+static Index first_row(const Filter *f)
+{
+    return index_scale(f->lower->arena, index_var(f->lower->arena, f->block), rows_of(f));
+}
+
 /* The rows of the block that there are. */
 static Block *rows_of_block(ResultRow *r, Block *block)
 {
     const Filter *f = r->f;
     Arena *arena = r->arena;
-    int64_t each = least(f->rows * f->form.results, f->h.out);
-    Index first = index_scale(arena, index_var(arena, f->block), each);
+    int64_t each = rows_of(f);
+    Index first = first_row(f);
     const Var *row = index_var_new(arena, "row", 0, each - 1);
     Stmt *loop = stmt_for(arena, block, row, 0, each, 1, LOOP_SERIAL);
     loop->clamp_high = f->h.out % each != 0;
@@ -142,8 +153,34 @@ void filter_results(Filter *f, Block *block, const FilterPanels *panels)
     Index number = index_add(arena, index_scale(arena, index_var(arena, panels->panel), panels->vectors), vector);
     number = index_add(arena, number, index_constant(panels->first));
     r.output = index_scale(arena, number, f->lanes);
+    if (f->pool)
+        f->lower->band = (Band){f->pool->in[0], lower_scratch(f->lower, f->piece[FILTER_BAND]), first_row(f), false};
     down(&r, block, vector);
     block = rows_of_block(&r, block);
     across(&r, block, 0, whole, f->form.results);
     across(&r, block, whole, whole + (rest > 0), rest);
+}
+
+int64_t filter_band_elements(const Filter *f)
+{
+    return f->pool ? rows_of(f) * f->w.out * f->conv.outputs : 0;
+}
+
+/* The rows of the pooling whose windows are in the block. */
+void filter_pool(Filter *f, Block *block)
+{
+    Lower *lower = f->lower;
+    Arena *arena = lower->arena;
+    int64_t rows = value_shape(lower->graph, f->pool->out[0])->dim[2];
+    int64_t each = least(ceil_div(rows_of(f), f->pool_stride), rows);
+    Index first = index_scale(arena, index_var(arena, f->block), each);
+    const Var *row = index_var_new(arena, "pooled", 0, each - 1);
+    Stmt *loop = stmt_for(arena, block, row, 0, each, 1, LOOP_PARALLEL);
+    loop->clamp_high = rows % each != 0;
+    loop->high_most = index_add(arena, index_constant(rows), index_scale(arena, first, -1));
+    Block *outer = lower_enter(lower, &loop->body);
+    lower->band.filled = true;
+    lower_window_row(lower, f->pool, index_var(arena, f->image), index_add(arena, first, index_var(arena, row)));
+    lower->band.filled = false;
+    lower_leave(lower, outer);
 }

@@ -88,7 +88,22 @@ static bool stores_vectors(const Filter *filter)
     Index output =
         index_add(arena, index_scale(arena, index_var(arena, vector), filter->lanes), index_var(arena, filter->lane));
     filter_position(filter, output, index_var(arena, h), index_var(arena, w), position);
-    return lower_finishes_vectors(filter->lower, filter->node, position, filter->lane, NULL);
+    return lower_finishes_vectors(filter->lower, filter->node, position, filter->lane, filter->pool);
+}
+
+/* What fuse has joined is a pooling, and nothing else. */
+static bool see_pool(Filter *filter, const Kernel *kernel)
+{
+    const Graph *graph = filter->lower->graph;
+    uint32_t windows = 0;
+    for (uint32_t n = 0; n < kernel->node_count; n++) {
+        const Node *node = &graph->node[kernel->node[n]];
+        windows += node_is_contraction(graph, node) || node_is_reduction(graph, node);
+    }
+    filter->pool = lower_pooling(filter->lower, kernel);
+    if (filter->pool)
+        filter->pool_stride = reduction_of(graph, filter->pool).window.dim[0].stride;
+    return windows == (filter->pool ? 2 : 1);
 }
 
 /* Sums of integers that are to be exact stay those of the text. */
@@ -96,7 +111,7 @@ bool filter_see(Lower *lower, const Kernel *kernel, Filter *filter)
 {
     Arena *arena = lower->arena;
     *filter = (Filter){.lower = lower, .node = &lower->graph->node[kernel->anchor], .lanes = lower->target->lanes};
-    if (filter->lanes < 2 || integers_are_exact(lower->graph, filter->node) || lower_has_other_windows(lower, kernel) ||
+    if (filter->lanes < 2 || integers_are_exact(lower->graph, filter->node) || !see_pool(filter, kernel) ||
         !see_window(filter) || !see_types(filter, kernel) || !see_weights(filter))
         return false;
     filter->image = index_var_new(arena, "n", 0, filter->conv.images - 1);
