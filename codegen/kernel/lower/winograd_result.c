@@ -175,8 +175,8 @@ void filter_pool(Filter *f, Block *block)
     int64_t each = least(ceil_div(rows_of(f), f->pool_stride), rows);
     Index first = index_scale(arena, index_var(arena, f->block), each);
     const Var *row = index_var_new(arena, "pooled", 0, each - 1);
-    Stmt *loop = stmt_for(arena, block, row, 0, each, 1, LOOP_PARALLEL);
-    loop->clamp_high = rows % each != 0;
+    Stmt *loop = stmt_for(arena, block, row, 0, each, 1, each > 1 ? LOOP_PARALLEL : LOOP_SERIAL);
+    loop->clamp_high = each * f->blocks > rows; /* the last blocks may have none */
     loop->high_most = index_add(arena, index_constant(rows), index_scale(arena, first, -1));
     Block *outer = lower_enter(lower, &loop->body);
     lower->band.filled = true;
