@@ -5,6 +5,8 @@
 #include "base/number.h"
 #include "passes/widen.h"
 
+#include <string.h>
+
 WindowDimension lower_window_dimension(const Window *window, uint32_t from_last)
 {
     WindowDimension one = {1, 1, 1, 1, 1, 0, 0};
@@ -42,6 +44,38 @@ Block *lower_clamped_taps(Lower *lower, Block *block, const char *name, const Wi
     loop->clamp_high = !known && index_low(high) < d->size;
     loop->high_most = high;
     return &loop->body;
+}
+
+bool lower_see_image(Lower *lower, const Node *node, const Var *n, const Var *channels, const Var *lane,
+                     VectorImage *image)
+{
+    Arena *arena = lower->arena;
+    const Shape *x = value_shape(lower->graph, node->in[0]);
+    const Var *h = index_var_new(arena, "h", 0, x->dim[2] - 1), *w = index_var_new(arena, "w", 0, x->dim[3] - 1);
+    Index address, zero = index_constant(0);
+    int64_t factor, lanes = lower->target->lanes;
+    Index channel = index_add(arena, index_scale(arena, index_var(arena, channels), lanes), index_var(arena, lane));
+    Index position[MAX_RANK] = {index_var(arena, n), channel, index_var(arena, h), index_var(arena, w)};
+    if (x->dim[2] < 1 || x->dim[3] < 1 ||
+        !lower_memory_source(lower, node->in[0], position, &image->source, &address) ||
+        !index_factor(address, h, &image->h) || !index_factor(address, w, &image->w) ||
+        !index_factor(address, lane, &factor))
+        return false;
+    image->base = index_substitute(arena, index_substitute(arena, address, h, zero), w, zero);
+    image->vectors = factor == 1 && x->dim[1] % lanes == 0;
+    return true;
+}
+
+bool lower_has_constant_weights(const Lower *lower, const Node *node, const Convolution *conv)
+{
+    const Graph *graph = lower->graph;
+    for (uint32_t i = 0; i < node->in_count; i++)
+        if (value_type(graph, node->in[i])->dtype != DT_F32 || kernel_makes(lower, node->in[i]))
+            return false;
+    const Value *v = &graph->value[node->in[1]];
+    int64_t shape[] = {conv->outputs, conv->channels, conv->window.dim[0].size, conv->window.dim[1].size};
+    return (v->role == ROLE_CONST || v->role == ROLE_PARAM) && !v->trained && v->type->shape.rank == 4 &&
+           !v->type->layout.block && !memcmp(v->type->shape.dim, shape, sizeof shape);
 }
 
 static Index name_address(Lower *lower, Block *block, const char *name, Index address, bool wide)

@@ -12,6 +12,22 @@ WindowDimension lower_window_dimension(const Window *window, uint32_t from_last)
 Block *lower_clamped_taps(Lower *lower, Block *block, const char *name, const WindowDimension *d, Index out,
                           Index *tap);
 
+/* The image of a convolution in memory, at base + h * h + w * w; base is of the variables that count images and vectors
+ * of channels, and of the lane. */
+typedef struct VectorImage {
+    ValueId source;
+    Index base;
+    int64_t h, w;
+    bool vectors; /* the channels of each vector follow one another, and fill it */
+} VectorImage;
+
+/* Of two dimensions; false when it is computed, or lies unevenly. */
+bool lower_see_image(Lower *lower, const Node *node, const Var *n, const Var *channels, const Var *lane,
+                     VectorImage *image);
+/* Are all operands f32 that the kernel does not make, and the weights [output][channel][h][w], constant, and updated by
+ * no entry, so that they are packed when compiling? */
+bool lower_has_constant_weights(const Lower *lower, const Node *node, const Convolution *conv);
+
 /* Where in the image the tap of a window is: outside, too. */
 Index lower_tap_at(Arena *arena, const WindowDimension *d, Index window, Index tap);
 

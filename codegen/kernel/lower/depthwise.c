@@ -211,6 +211,21 @@ static bool depthwise_offers(Lower *lower, const Kernel *kernel, Recipe *recipe)
     return true;
 }
 
+#define GATHER_CYCLES 1.5 /* of a lane */
+
+/* Lanes along a row that are gathered, each for all outputs of a tile: elements as far apart as blocks are wide. */
+static double gathered_lanes(const Lower *lower, const Recipe *recipe)
+{
+    Lower copy = *lower;
+    Recipe same = *recipe;
+    uint32_t parts;
+    const Depthwise *dw = plan(&copy, &same, &parts);
+    assert(dw && "what was offered is offered again");
+    if (dw->along != ALONG_WIDTH || dw->framed || dw->x_w * dw->w.stride < dw->lanes)
+        return 0;
+    return (double)node_flops(lower->graph, &lower->graph->node[lower->kernel->anchor]) / 2 / (double)dw->outputs;
+}
+
 /* Vectors, or single results at least without bounds; slower than tiles over a depth that fill their vectors. */
 static double depthwise_cost(const Lower *lower, const Kernel *kernel, const Recipe *recipe)
 {
@@ -220,7 +235,8 @@ static double depthwise_cost(const Lower *lower, const Kernel *kernel, const Rec
     bool deep = value_shape(lower->graph, node->in[1])->dim[1] > lanes;
     if (lower->target->small) /* a loop over the window takes a fraction of the code */
         return INFINITY;
-    return (double)node_flops(lower->graph, node) / (!vectors ? 2.0 : (double)lanes * (deep ? 1.5 : 2.5));
+    double cycles = (double)node_flops(lower->graph, node) / (!vectors ? 2.0 : (double)lanes * (deep ? 1.5 : 2.5));
+    return cycles + GATHER_CYCLES * gathered_lanes(lower, recipe);
 }
 
 /* What it reads gets its buffers. */

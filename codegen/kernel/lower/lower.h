@@ -273,6 +273,6 @@ extern const Provider provider_map, provider_assembly, provider_update, provider
     provider_window, provider_pool, provider_columns, provider_running, provider_insertion, provider_radix,
     provider_merging, provider_tiled, provider_winograd, provider_blocked, provider_depthwise, provider_gradient,
     provider_depthwise_gradient, provider_outer, provider_dots, provider_openblas, provider_pairs, provider_amx,
-    provider_axpy, provider_strips;
+    provider_axpy, provider_strips, provider_channels;
 
 #endif

@@ -217,7 +217,7 @@ static void reduce_vectors(Lower *lower, const Rows *rows, const Node *node, Sta
     Strands strands = {.combine = total->combine, .dtype = total->dtype};
     strands.count = lower_strands_of(lower, (end - begin) / lanes, &stage.block, stage.value);
     int64_t step = strands.count * lanes;
-    int64_t unit = columns->blocks ? step : 1; /* of the loop's counter */
+    int64_t unit = columns->blocks ? lanes : 1; /* of the loop's counter */
     const Var *first = index_var_new(arena, "j", begin / unit, (end - step) / unit),
               *lane = index_var_new(arena, "lane", 0, lanes - 1);
     Block *region = &stmt_lanes(arena, lower->block, lane, (uint32_t)lanes)->body;

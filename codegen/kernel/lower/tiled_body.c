@@ -111,7 +111,7 @@ static void tap(Body *body, Block *block, Index at_block, Index kh, Index kw, in
     Index w = index_substitute(arena, group->weight.at, con->block, at_block);
     w = tiled_sum(body, w, index_scale(arena, kh, group->weight.tap_h));
     w = tiled_sum(body, w, index_scale(arena, kw, group->weight.tap_w));
-    bool far = count > 1 && con->x_depth > 1; /* channels of a plain image */
+    bool far = count > 1 && con->x_depth > 1 && kh.count && kw.count; /* channels of a plain image, taps in loops */
     x = (far ? lower_wide_address : lower_named_address)(body->lower, block, "at", x);
     w = lower_named_address(body->lower, block, "weights", w);
     WeightAt weight = {w, at_block, kh, kw, index_constant(0)};

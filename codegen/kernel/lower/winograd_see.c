@@ -32,15 +32,13 @@ static bool see_window(Filter *filter)
     return conv->images > 0 && conv->channels > 0 && conv->outputs > 0;
 }
 
-static bool see_types(const Filter *filter, const Kernel *kernel)
+/* No channels that only fill up a block. */
+static bool fills_blocks(const Filter *filter, const Kernel *kernel)
 {
-    const Lower *lower = filter->lower;
-    for (uint32_t i = 0; i < filter->node->in_count; i++)
-        if (value_type(lower->graph, filter->node->in[i])->dtype != DT_F32 || kernel_makes(lower, filter->node->in[i]))
-            return false;
-    for (uint32_t n = 0; n < kernel->node_count; n++) { /* no channels that only fill up a block */
-        const Node *node = &lower->graph->node[kernel->node[n]];
-        const Type *type = value_type(lower->graph, node->out[0]);
+    const Graph *graph = filter->lower->graph;
+    for (uint32_t n = 0; n < kernel->node_count; n++) {
+        const Node *node = &graph->node[kernel->node[n]];
+        const Type *type = value_type(graph, node->out[0]);
         if (type->layout.block && type->shape.dim[1] % type->layout.block)
             return false;
     }
@@ -51,31 +49,12 @@ static bool see_types(const Filter *filter, const Kernel *kernel)
 
 static bool see_image(Filter *filter)
 {
-    Lower *lower = filter->lower;
-    Arena *arena = lower->arena;
-    const Var *h = index_var_new(arena, "h", 0, filter->h.in - 1), *w = index_var_new(arena, "w", 0, filter->w.in - 1);
-    Index position[MAX_RANK] = {0}, address, zero = index_constant(0);
-    int64_t factor;
-    Index channel = index_add(arena, index_scale(arena, index_var(arena, filter->channels), filter->lanes),
-                              index_var(arena, filter->lane));
-    filter_position(filter, channel, index_var(arena, h), index_var(arena, w), position);
-    if (filter->h.in < 1 || filter->w.in < 1 ||
-        !lower_memory_source(lower, filter->node->in[0], position, &filter->x_source, &address) ||
-        !index_factor(address, h, &filter->x_h) || !index_factor(address, w, &filter->x_w) ||
-        !index_factor(address, filter->lane, &factor))
+    VectorImage image;
+    if (!lower_see_image(filter->lower, filter->node, filter->image, filter->channels, filter->lane, &image))
         return false;
-    filter->x_base = index_substitute(arena, index_substitute(arena, address, h, zero), w, zero);
-    filter->x_vectors = factor == 1 && filter->conv.channels % filter->lanes == 0;
+    filter->x_source = image.source, filter->x_base = image.base, filter->x_h = image.h, filter->x_w = image.w;
+    filter->x_vectors = image.vectors;
     return true;
-}
-
-/* A constant of its own that no entry updates: it is transformed when compiling. */
-static bool see_weights(const Filter *filter)
-{
-    const Value *v = &filter->lower->graph->value[filter->node->in[1]];
-    int64_t shape[] = {filter->conv.outputs, filter->conv.channels, WINOGRAD_TAPS, WINOGRAD_TAPS};
-    return (v->role == ROLE_CONST || v->role == ROLE_PARAM) && !v->trained && v->type->shape.rank == 4 &&
-           !v->type->layout.block && !memcmp(v->type->shape.dim, shape, sizeof shape);
 }
 
 static bool stores_vectors(const Filter *filter)
@@ -112,7 +91,8 @@ bool filter_see(Lower *lower, const Kernel *kernel, Filter *filter)
     Arena *arena = lower->arena;
     *filter = (Filter){.lower = lower, .node = &lower->graph->node[kernel->anchor], .lanes = lower->target->lanes};
     if (filter->lanes < 2 || integers_are_exact(lower->graph, filter->node) || !see_pool(filter, kernel) ||
-        !see_window(filter) || !see_types(filter, kernel) || !see_weights(filter))
+        !see_window(filter) || !fills_blocks(filter, kernel) ||
+        !lower_has_constant_weights(lower, filter->node, &filter->conv))
         return false;
     filter->image = index_var_new(arena, "n", 0, filter->conv.images - 1);
     filter->channels = index_var_new(arena, "channels", 0, filter->channel_vectors - 1);
