@@ -105,10 +105,38 @@ static bool write_compress(OnnxNode *n)
     return true;
 }
 
+/* What is there, and behind it the first entry again and again: no other one is found by that. */
+static const char *repeat_first(OnnxNode *n, int64_t axis)
+{
+    const char *first = onnx_temp(n, "first"), *name = onnx_in(n, 0);
+    return onnx_emit(n, "%s = slice(%s, axes = [%lld], begin = [0], end = [1])", first, name, (long long)axis) &&
+                   onnx_mask_operand(n, 0, first)
+               ? onnx_in(n, 0)
+               : NULL;
+}
+
+/* Of `value`, whose first entry was repeated: how often each is there, and how many there are. */
+static bool count_without_repeats(OnnxNode *n, const OnnxValue *value, const char *which, const char *repeated,
+                                  const char *found, const char *many)
+{
+    const char *there = onnx_name_value(n->onnx, value->count), *own = onnx_temp(n, "own");
+    long long extent = value->type->shape.dim[value->count_axis];
+    OnnxValue *place = onnx_written(n, which); /* one for each entry that is there */
+    place->count = value->count;
+    place->count_axis = 0;
+    place->maker = n;
+    onnx_set_value(n, 2, place);
+    return onnx_emit(n, "%s = iota(axis = 0, shape = [%lld], dtype = i64) == gather(%s, 0, axis = 0)", own, extent,
+                     which) &&
+           onnx_emit(n, "%s = %s - select(%s, %lld - %s, 0)", onnx_out(n, 3), repeated, own, extent, there) &&
+           onnx_emit(n, "%s = select(%s == 0, 0, %s)", many, there, found);
+}
+
 /* Along an axis, or of all elements: the different ones, where each stands first, which each is, how often it is there.
  */
 static bool write_unique(OnnxNode *n)
 {
+    const OnnxValue *value = n->in[0];
     const Shape *shape = &onnx_type(n, 0)->shape;
     int64_t axis = 0;
     bool along = onnx_attribute(n, "axis") != NULL, sorted = onnx_int(n, "sorted", 1) != 0;
@@ -116,10 +144,14 @@ static bool write_unique(OnnxNode *n)
         return false;
     if (!shape_elements(shape))
         return onnx_no(n, "it has no elements");
-    const char *x = along ? onnx_in(n, 0) : flat(n, onnx_in(n, 0), shape), *count = onnx_temp(n, "many");
-    const char *y = onnx_out(n, 0), *first = onnx_out(n, 1), *which = onnx_out(n, 2), *times = onnx_out(n, 3);
-    if (!onnx_emit(n, "(%s, %s, %s, %s, %s) = unique(%s, axis = %lld%s)", y, first, which, times, count, x,
-                   (long long)axis, sorted ? "" : ", sorted = false"))
+    const char *x = value->count ? repeat_first(n, axis) : along ? onnx_in(n, 0) : flat(n, onnx_in(n, 0), shape);
+    const char *count = onnx_temp(n, "many"), *found = value->count ? onnx_temp(n, "found") : count;
+    const char *y = onnx_out(n, 0), *first = onnx_out(n, 1), *which = onnx_out(n, 2);
+    const char *times = value->count ? onnx_temp(n, "times") : onnx_out(n, 3);
+    if (!x || !onnx_emit(n, "(%s, %s, %s, %s, %s) = unique(%s, axis = %lld%s)", y, first, which, times, found, x,
+                         (long long)axis, sorted ? "" : ", sorted = false"))
+        return false;
+    if (value->count && !count_without_repeats(n, value, which, times, found, count))
         return false;
     onnx_set_count(n, count, 0, (uint32_t)axis);
     onnx_set_count(n, count, 1, 0);

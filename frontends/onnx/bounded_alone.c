@@ -87,23 +87,46 @@ static bool mask_truths(OnnxNode *n, uint32_t operand, uint32_t axis)
     return onnx_mask_operand(n, 1, "0");
 }
 
+static bool is_summed(const OnnxNode *n, uint32_t operand, uint32_t axis)
+{
+    uint32_t rank = onnx_rank(n, operand);
+    return rank == 1 || axis + (operand ? 2 : 1) == rank;
+}
+
+/* Along that axis both are counted alike, and see zeros behind what is there. */
+static bool mask_product(OnnxNode *n, uint32_t operand)
+{
+    const OnnxValue *value = n->in[operand], *other = n->in[!operand];
+    n->counted = 0;
+    n->count = NULL;
+    return other->count == value->count && is_summed(n, !operand, other->count_axis) && onnx_mask_operand(n, 0, "0") &&
+           onnx_mask_operand(n, 1, "0");
+}
+
+/* May the other operand of a product have what it has at `behind`, counted from the right?  Of a batch it has as many,
+ * one for all, or none; rows and columns are one operand's alone. */
+static bool goes_with(const OnnxValue *value, const OnnxValue *other, uint32_t behind)
+{
+    uint32_t rank = other->type->shape.rank;
+    if (other->count)
+        return behind >= 2 && other->count == value->count && other->count_axis + behind + 1 == rank;
+    return behind < 2 || behind >= rank || other->type->shape.dim[rank - 1 - behind] == 1;
+}
+
 /* Along an axis that the product keeps, or along that which it sums over */
 static bool pass_product(OnnxNode *n, uint32_t operand, uint32_t axis)
 {
-    uint32_t rank = onnx_rank(n, operand), other = onnx_rank(n, !operand);
-    bool summed = rank == 1 || axis + (operand ? 2 : 1) == rank;
-    if (rank > 2 || other > 2 || !onnx_has(n, !operand))
+    if (!onnx_has(n, !operand))
         return false;
-    if (!summed) {
-        n->count_axis[0] = operand && other == 2 ? 1 : 0;
-        return n->in[!operand]->count == NULL;
-    }
-    n->counted = 0;
-    n->count = NULL;
-    OnnxValue *across = n->in[!operand];
-    uint32_t across_axis = other == 1 ? 0 : operand ? 1 : 0;
-    bool same = across->count == n->in[operand]->count && across->count_axis == across_axis;
-    return same && onnx_mask_operand(n, operand, "0") && onnx_mask_operand(n, !operand, "0");
+    const OnnxValue *value = n->in[operand], *other = n->in[!operand];
+    uint32_t rank = onnx_rank(n, operand), across = onnx_rank(n, !operand), behind = rank - 1 - axis;
+    if (is_summed(n, operand, axis))
+        return mask_product(n, operand);
+    if (across > 1)
+        n->count_axis[0] = (rank > across ? rank : across) - 1 - behind;
+    else /* by a vector: the dimension that is summed over goes, which of operand 1 stands before the columns */
+        n->count_axis[0] = operand && behind == 0 ? axis - 1 : axis;
+    return goes_with(value, other, behind);
 }
 
 static bool pass_tiled(OnnxNode *n, uint32_t operand, uint32_t axis)
@@ -113,14 +136,44 @@ static bool pass_tiled(OnnxNode *n, uint32_t operand, uint32_t axis)
            onnx_int_at(times, axis) == 1;
 }
 
-/* Along other axes */
+/* Along other axes, or along its own with a number: there it stands behind what is there, too. */
 static bool pass_padded(OnnxNode *n, uint32_t operand, uint32_t axis)
 {
     const Tensor *pads = onnx_has(n, 1) ? n->in[1]->known : NULL;
     uint32_t rank = onnx_rank(n, 0);
-    return operand == 0 && n->opset >= 11 && !onnx_has(n, 3) && pads &&
-           shape_elements(&pads->type->shape) == 2 * (int64_t)rank && onnx_int_at(pads, axis) == 0 &&
-           onnx_int_at(pads, axis + rank) == 0;
+    if (operand != 0 || n->opset < 11 || onnx_has(n, 3) || !pads ||
+        shape_elements(&pads->type->shape) != 2 * (int64_t)rank)
+        return false;
+    int64_t before = onnx_int_at(pads, axis), after = onnx_int_at(pads, axis + rank);
+    if (!before && !after)
+        return true;
+    const char *number = onnx_has(n, 2) ? onnx_in(n, 2) : "0", *many = onnx_temp(n, "many");
+    if (before < 0 || after < 0 || strcmp(onnx_string(n, "mode", "constant"), "constant") != 0 ||
+        !onnx_mask_operand(n, 0, number) ||
+        !onnx_emit(n, "%s = %s + %lld", many, onnx_name_value(n->onnx, n->count), (long long)before + after))
+        return false;
+    n->count = onnx_written(n, many);
+    return true;
+}
+
+/* As many elements as there are positions; those from the end are of what is there. */
+static bool pass_elements_at(OnnxNode *n, uint32_t operand, uint32_t axis)
+{
+    int64_t along;
+    if (operand == 1)
+        return true;
+    if (!onnx_has(n, 1) || !onnx_axis(n, "axis", 0, onnx_rank(n, 0), &along))
+        return false;
+    n->counted = 0;
+    return along != axis || onnx_positions_of_counted(n);
+}
+
+/* Which triangle an element is in hangs on where it is from the begin. */
+static bool pass_by_place(OnnxNode *n, uint32_t operand, uint32_t axis)
+{
+    (void)n;
+    (void)axis;
+    return operand == 0;
 }
 
 /* By one scale for all */
@@ -160,6 +213,9 @@ static const struct {
     {"MatMul", pass_product},
     {"Tile", pass_tiled},
     {"Pad", pass_padded},
+    {"GatherElements", pass_elements_at},
+    {"Trilu", pass_by_place},
+    {"EyeLike", pass_by_place},
     {"QuantizeLinear", pass_quantised},
     {"DequantizeLinear", pass_quantised},
 };

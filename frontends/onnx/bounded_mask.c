@@ -151,22 +151,11 @@ static bool mask_boxes(OnnxNode *n, uint32_t operand, uint32_t axis)
     return operand == 0 && axis == 1 && onnx_has(n, 1) && n->in[1]->count == n->in[0]->count;
 }
 
-/* Weights for each entry go along other axes than that of the entries. */
-static bool pass_to_rows(OnnxNode *n, uint32_t operand, uint32_t axis)
-{
-    n->count_axis[0] = axis;
-    return operand == 0 && axis + 1 < onnx_rank(n, 0) && onnx_rank(n, 1) == 2;
-}
-
 /* Positions from the end are those of what is there; those that are known are from the begin. */
-static bool take_positions(OnnxNode *n, uint32_t axis)
+bool onnx_positions_of_counted(OnnxNode *n)
 {
     OnnxValue *positions = n->in[1], *from_begin;
     const char *at = onnx_temp(n, "at"), *given = onnx_name_value(n->onnx, positions);
-    int64_t along;
-    if (!onnx_axis(n, "axis", 0, onnx_rank(n, 0), &along) || along != axis)
-        return false;
-    n->counted = 0;
     for (int64_t i = 0; positions->known && i < shape_elements(&positions->type->shape); i++)
         if (tensor_number(positions->known, i) < 0)
             return false;
@@ -182,22 +171,45 @@ static bool take_positions(OnnxNode *n, uint32_t axis)
     return true;
 }
 
-/* The same of lists of positions, of which one is along the axis */
-static bool take_lists(OnnxNode *n, uint32_t axis)
+static bool take_positions(OnnxNode *n, uint32_t axis)
+{
+    int64_t along;
+    if (!onnx_axis(n, "axis", 0, onnx_rank(n, 0), &along) || along != axis)
+        return false;
+    n->counted = 0;
+    return onnx_positions_of_counted(n);
+}
+
+/* The same of lists of positions, of which number `which` is along the axis */
+static bool take_lists(OnnxNode *n, uint32_t which, int64_t each)
 {
     const OnnxValue *lists = n->in[1];
     const char *at = onnx_temp(n, "at"), *given = onnx_name_value(n->onnx, n->in[1]);
-    long long each = onnx_dim(n, 1, -1);
-    if (axis >= each || onnx_int(n, "batch_dims", 0) ||
-        !onnx_emit(
+    if (!onnx_emit(
             n, "%s = select(%s < 0, %s + select(iota(axis = 0, shape = [%lld], dtype = i64) == %u, %s, i64(0)), %s)",
-            at, given, given, each, axis, onnx_name_value(n->onnx, n->in[0]->count), given))
+            at, given, given, (long long)each, which, onnx_name_value(n->onnx, n->in[0]->count), given))
         return false;
     n->counted = 0;
     n->in[1] = onnx_written(n, at);
     n->in[1]->count = lists->count;
     n->in[1]->count_axis = lists->count_axis;
     return true;
+}
+
+/* Slices at lists of positions, of each entry of a batch its own: what is counted is the batch, of both operands alike;
+ * the lists; what they choose among; or the slices. */
+static bool take_slices(OnnxNode *n, uint32_t operand, const OnnxValue *value)
+{
+    int64_t batch = onnx_int(n, "batch_dims", 0), each = onnx_dim(n, 1, -1), axis = value->count_axis;
+    const OnnxValue *other = n->in[!operand];
+    if (axis < batch)
+        return other->count == value->count && other->count_axis == value->count_axis;
+    if (operand == 1)
+        return axis + 1 < onnx_rank(n, 1);
+    if (axis < batch + each)
+        return take_lists(n, (uint32_t)(axis - batch), each);
+    n->count_axis[0] = (uint32_t)(onnx_rank(n, 1) - 1 + axis - batch - each);
+    return !other->count;
 }
 
 /* Elements, or slices, go where the positions that are there say; who writes the op leaves the others out.  The result
@@ -257,10 +269,15 @@ static bool mask_others(OnnxNode *n, uint32_t operand, const OnnxValue *value)
             return false;
         return along == axis || n->out_count <= COUNTED_RESULTS; /* along the axis itself it looks at the count */
     }
-    if (strcmp(op, "GatherND") == 0 && operand == 0)
-        return take_lists(n, axis);
     if (strcmp(op, "GatherND") == 0)
-        return operand == 1 && axis + 1 < onnx_rank(n, 1) && !onnx_int(n, "batch_dims", 0);
+        return onnx_has(n, !operand) && onnx_rank(n, 1) && take_slices(n, operand, value);
+    if (strcmp(op, "Unique") == 0) {
+        n->counted = 0; /* it looks at the count, and has its own */
+        n->count = NULL;
+        return operand == 0 &&
+               (onnx_attribute(n, "axis") ? onnx_axis(n, "axis", 0, onnx_rank(n, 0), &along) && along == axis
+                                          : onnx_rank(n, 0) == 1);
+    }
     if (strcmp(op, "RoiAlign") == 0) /* one result for each region */
         return operand > 0 && axis == 0 && n->in[1]->count == value->count && n->in[2]->count == value->count;
     if (strcmp(op, "ScatterElements") == 0 || strcmp(op, "ScatterND") == 0)
@@ -269,8 +286,6 @@ static bool mask_others(OnnxNode *n, uint32_t operand, const OnnxValue *value)
         return axis == 0 && onnx_int(n, "axis", 1) == 1;
     if (strcmp(op, "Gemm") == 0)
         return operand == 0 && axis == 0 && !onnx_int(n, "transA", 0);
-    if (strcmp(op, "MatMul") == 0)
-        return pass_to_rows(n, operand, axis);
     if (strcmp(op, "Softmax") == 0 || strcmp(op, "LogSoftmax") == 0)
         return mask_exponents(n, axis);
     return false;

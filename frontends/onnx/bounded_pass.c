@@ -90,29 +90,49 @@ static bool multiply_count(OnnxNode *n, int64_t by)
     return true;
 }
 
-/* Other dimensions folded in another way behind the first, along which entries lie, or into it */
+/* The extents that a reshape asks for, as numbers: 0 is the operand's own, -1 what is left. */
+static bool resolve_extents(const OnnxNode *n, const int64_t *asked, uint32_t count, int64_t *dim)
+{
+    int64_t rest = 1, open = -1, elements = shape_elements(&onnx_type(n, 0)->shape);
+    for (uint32_t d = 0; d < count; d++) {
+        bool own = asked[d] == 0 && !onnx_int(n, "allowzero", 0);
+        if ((own && d >= onnx_rank(n, 0)) || (asked[d] == -1 && open >= 0) || asked[d] < -1)
+            return false;
+        dim[d] = own ? onnx_dim(n, 0, d) : asked[d];
+        if (dim[d] == -1)
+            open = d;
+        else
+            rest = number_times(rest, dim[d]);
+    }
+    if (open >= 0 && (rest < 1 || elements % rest))
+        return false;
+    if (open >= 0)
+        dim[open] = elements / rest;
+    return (open >= 0 ? number_times(rest, dim[open]) : rest) == elements;
+}
+
+/* Entries stay in order: as many elements stand before the axis along which they lie.  What is behind it is folded in
+ * another way, or into it, which makes several entries of each. */
 static bool pass_reshaped(OnnxNode *n, uint32_t axis)
 {
-    const int64_t *dim;
-    uint32_t count;
-    int64_t rest = 1, extent = onnx_dim(n, 0, 0);
+    const int64_t *asked;
+    uint32_t count, at = 0;
+    int64_t dim[MAX_RANK], extent = onnx_dim(n, 0, axis), before = 1, first = 1;
     OnnxValue *own_count = n->count;
-    bool known = axis == 0 && n->opset >= 5 && onnx_known_extents(n, 1, &dim, &count) && count && extent >= 1;
-    if (!known || n->count != own_count || n->count_axis[0] != axis)
+    n->counted = 0;
+    if (n->opset < 5 || extent < 1 || !onnx_known_extents(n, 1, &asked, &count) || count > MAX_RANK ||
+        n->count != own_count || !resolve_extents(n, asked, count, dim))
         return false;
-    int64_t each = shape_elements(&onnx_type(n, 0)->shape) / extent;
-    bool open = false;
-    for (uint32_t d = 1; d < count; d++) {
-        open |= dim[d] == -1;
-        if (dim[d] != -1)
-            rest = number_times(rest, dim[d] == 0 && !onnx_int(n, "allowzero", 0) ? onnx_dim(n, 0, d) : dim[d]);
-    }
-    bool same = dim[0] == extent || (dim[0] == 0 && !onnx_int(n, "allowzero", 0));
-    if (open)
-        return same && rest > 0 && each % rest == 0;
-    if (rest < 1 || rest >= each || each % rest)
-        return (same || dim[0] == -1) && rest == each;
-    return (dim[0] == -1 || dim[0] == number_times(extent, each / rest)) && multiply_count(n, each / rest);
+    for (uint32_t d = 0; d < axis; d++)
+        before = number_times(before, onnx_dim(n, 0, d));
+    while (at < count && (first != before || dim[at] < extent || dim[at] % extent))
+        first = number_times(first, dim[at++]);
+    bool says_where = n->counted; /* the extents name the count, at one of them */
+    if (at == count || (says_where && (n->count_axis[0] != at || dim[at] != extent)))
+        return false;
+    n->counted = 1;
+    n->count_axis[0] = at;
+    return dim[at] == extent || multiply_count(n, dim[at] / extent);
 }
 
 /* To as many entries, or to more along other dimensions */

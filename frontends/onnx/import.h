@@ -252,6 +252,8 @@ void onnx_take_counts(const OnnxNode *node);
 bool onnx_write_bounded_top_k(OnnxNode *node);
 /* bounded_mask.c: makes of an operand one without count, or passes the count on; false where the op cannot */
 bool onnx_mask_count(OnnxNode *node, uint32_t operand);
+/* Makes positions in operand 0, which is counted along the axis that they go along, such from the begin. */
+bool onnx_positions_of_counted(OnnxNode *node);
 /* The operand with `number`, written in its dtype, behind its count */
 bool onnx_mask_operand(OnnxNode *node, uint32_t operand, const char *number);
 /* What is less than all numbers of a dtype, or more than all, as text */

@@ -220,6 +220,79 @@ def sums_and_products_see_what_is_there(t):
 
 
 @case
+def products_of_batches_of_what_is_there(t):
+    """The batch is counted, in one operand or in both, or rows, columns, what is summed over; vectors, too"""
+    x = DICE.normal(size=(4, 3, 2)).astype("f4")
+    w, one, v = DICE.normal(size=(2, 5)).astype("f4"), DICE.normal(size=(1, 2, 5)).astype("f4"), DICE.normal(size=2).astype("f4")
+    turn = [node("Transpose", ["a"], [name], perm=perm) for name, perm in (("f", [0, 2, 1]), ("r", [1, 0, 2]), ("k", [1, 2, 0]))]
+    for m in MASKS:
+        a = x[m]
+        f, r, k = (a.transpose(perm) for perm in ((0, 2, 1), (1, 0, 2), (1, 2, 0)))
+        for operands, want, axis in ((["a", "f"], a @ f, 0), (["a", "w"], a @ w, 0), (["a", "one"], a @ one, 0), (["a", "v"], a @ v, 0), (["v", "f"], v @ f, 0),
+                                     (["r", "one"], r @ one, 1), (["v", "k"], v @ k, 1), (["r", "v"], r @ v, 1), (["k", "r"], k @ r, None)):
+            found = Chosen(t, *turn, node("MatMul", operands, ["y"]), axis=axis, w=w, one=one, v=v)
+            numpy.testing.assert_allclose(found(x, m), want, 1e-5, 1e-5)
+    t.write(model(graph([node("Compress", ["x", "m"], ["a"], axis=0), node("MatMul", ["a", "w"], ["y"])],
+                        [value("x", [4, 3, 2]), value("m", [4], 9)], [value("y", None)], [tensor("w", numpy.zeros((4, 2, 5), "f4"))]), opset=17))
+    assert "'a' is as large as data say" in t.run("import", "m.onnx", status=1)
+
+
+@case
+def padding_stands_behind_what_is_there(t):
+    x = DICE.normal(size=(4, 2)).astype("f4")
+    for given, number in ({}, 0), ({"c": numpy.float32(7)}, 7):
+        found = Chosen(t, node("Pad", ["a", "p", *given], ["y"]), p=[2, 0, 1, 1], **given)
+        for m in MASKS:
+            numpy.testing.assert_array_equal(found(x, m), numpy.pad(x[m], ((2, 1), (0, 1)), constant_values=number))
+
+
+@case
+def extents_around_entries_are_folded(t):
+    """What stands before the axis of entries, what stands behind it, and what is folded into it"""
+    x = DICE.normal(size=(4, 2, 6)).astype("f4")
+    back = node("Transpose", ["a"], ["b"], perm=[1, 0, 2])
+    for shape, axis in ([2, -1, 2, 3], 1), ([1, 2, -1, 6], 2), ([2, -1], 1), ([2, -1, 3], 1), ([2, 1, -1, 6], 2):
+        found = Chosen(t, back, node("Reshape", ["b", "k"], ["y"]), axis=axis, k=shape)
+        for m in MASKS[::2]:
+            numpy.testing.assert_array_equal(found(x, m), x[m].transpose(1, 0, 2).reshape(shape))
+    t.write(model(graph([node("Compress", ["x", "m"], ["a"], axis=0), back, node("Reshape", ["b", "k"], ["y"])],
+                        [value("x", [4, 2, 6]), value("m", [4], 9)], [value("y", None)], [tensor("k", numpy.array([-1, 6]))]), opset=17))
+    assert "'b' is as large as data say" in t.run("import", "m.onnx", status=1)
+
+
+@case
+def different_ones_of_what_is_there(t):
+    x = numpy.array([3, 1, 3, 1], "f4")
+    for m in [*MASKS, numpy.array([0, 1, 0, 1], bool)]:
+        content = model(graph([node("Compress", ["x", "m"], ["a"], axis=0), node("Unique", ["a"], ["y", "at", "which", "times"])], [value("x", [4]), value("m", [4], 9)],
+                              [value(name, None, 1 if name == "y" else 7) for name in ("y", "at", "which", "times")]), opset=17)
+        for name, want in zip(("y", "at", "which", "times"), numpy.unique(x[m], return_index=True, return_inverse=True, return_counts=True)):
+            found, count = (t.value(content, result, x=x, m=m) for result in (name, name + ".count"))
+            numpy.testing.assert_array_equal(found[:count], want, name)
+
+
+@case
+def elements_by_their_places(t):
+    """Of triangles, of the unit matrix; at positions, from the end, too; slices of each entry of a batch"""
+    x, m = DICE.normal(size=(4, 3)).astype("f4"), MASKS[0]
+    a = x[m]
+    numpy.testing.assert_array_equal(Chosen(t, node("Trilu", ["a"], ["y"], upper=0))(x, m), numpy.tril(a))
+    numpy.testing.assert_array_equal(Chosen(t, node("EyeLike", ["a"], ["y"], k=1))(x, m), numpy.eye(3, k=1))
+    p = numpy.array([[1, 0, 2], [2, 2, 1]])
+    end = [node("Shape", ["a"], ["s"]), node("Slice", ["s", "zero", "one"], ["n"]), node("Sub", ["p", "n"], ["at"])]
+    weights = {"p": p, "zero": numpy.array([0]), "one": numpy.array([1])}
+    numpy.testing.assert_array_equal(Chosen(t, *end, node("GatherElements", ["a", "at"], ["y"], axis=0), axis=None, **weights)(x, m), numpy.take_along_axis(a, p, 0))
+    largest = [node("ArgMax", ["a"], ["i"], axis=1), node("GatherElements", ["a", "i"], ["y"], axis=1)]
+    numpy.testing.assert_array_equal(Chosen(t, *largest)(x, m), a.max(1, keepdims=True))
+    batch = [node("ArgMax", ["a"], ["i"], axis=1), node("GatherND", ["a", "i"], ["y"], batch_dims=1)]
+    numpy.testing.assert_array_equal(Chosen(t, *batch)(x, m), a.max(1))
+    flat = [node("Transpose", ["a"], ["b"], perm=[1, 0]), node("GatherND", ["b", "k"], ["y"])]
+    numpy.testing.assert_array_equal(Chosen(t, *flat, axis=2, k=numpy.array([[[2], [0]]]))(x, m), a.T[[[2, 0]]])
+    each = [*flat[:1], node("GatherND", ["b", "k"], ["y"], batch_dims=1)]
+    numpy.testing.assert_array_equal(Chosen(t, *each, axis=None, k=numpy.array([[2], [0], [1]]))(x, m), a.T[[0, 1, 2], [2, 0, 1]])
+
+
+@case
 def parts_that_are_as_large_as_data_say(t):
     """In equal lengths, the last one less; by lengths that are known, computed from how many there are, or given"""
     x = DICE.normal(size=(6, 2)).astype("f4")
