@@ -62,6 +62,28 @@ static bool write_distances(OnnxNode *n)
     return onnx_emit(n, squared ? "%s = %s" : "%s = sqrt(%s)", onnx_out(n, 0), sum);
 }
 
+/* Windows along an axis, whose elements become a last dimension */
+static bool write_unfold(OnnxNode *n)
+{
+    int64_t axis, size = onnx_int(n, "size", 0), step = onnx_int(n, "step", 1), order[MAX_RANK];
+    uint32_t rank = onnx_rank(n, 0);
+    if (!onnx_axis(n, "dim", -1, rank, &axis))
+        return false;
+    int64_t extent = onnx_dim(n, 0, axis);
+    if (size < 1 || size > extent || step < 1 || rank + 1 > MAX_RANK)
+        return onnx_no(n, "it takes windows of %lld by %lld from %lld elements", (long long)size, (long long)step,
+                       (long long)extent);
+    int64_t dim[] = {(extent - size) / step + 1, size};
+    for (uint32_t d = 0; d < rank; d++) /* the windows' elements stand behind the axis */
+        order[d] = d <= axis ? d : d + 1;
+    order[rank] = axis + 1;
+    const char *shape = onnx_list(n, dim, 2), *at = onnx_temp(n, "places");
+    return onnx_emit(n, "%s = iota(axis = 0, shape = %s, dtype = i64) * %lld + iota(axis = 1, shape = %s, dtype = i64)",
+                     at, shape, (long long)step, shape) &&
+           onnx_emit(n, "%s = transpose(gather(%s, %s, axis = %lld), axes = %s)", onnx_out(n, 0), onnx_in(n, 0), at,
+                     (long long)axis, onnx_list(n, order, rank + 1));
+}
+
 const OnnxRow onnx_contrib_same[] = {
     {"QuantizeLinear", 1, write_same, "QuantizeLinear", CONTRIB, false},
     {"DequantizeLinear", 1, write_same, "DequantizeLinear", CONTRIB, false},
@@ -72,5 +94,6 @@ const OnnxRow onnx_contrib_same[] = {
     {"ExpandDims", 1, write_expand_dims, NULL, CONTRIB, false},
     {"Inverse", 1, write_inverse, NULL, CONTRIB, false},
     {"CDist", 1, write_distances, NULL, CONTRIB, false},
+    {"UnfoldTensor", 1, write_unfold, NULL, CONTRIB, false},
     {0},
 };

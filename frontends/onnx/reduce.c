@@ -109,7 +109,9 @@ static bool write_reduce(OnnxNode *n)
         return false;
     bool plain = strncmp(n->row->text, "reduce", 6) == 0 && strstr(n->row->text, "($@)");
     if (!count && onnx_int(n, "noop_with_empty_axes", 0)) {
-        const char *each = each_of(n->proto->op_type);
+        const char *each = each_of(n->proto->op_type), *dtype = dtype_name(onnx_type(n, 0)->dtype);
+        if (each && strcmp(each, "log") == 0 && !dtype_is_float(onnx_type(n, 0)->dtype))
+            return onnx_emit(n, "%s = cast(log(cast(%s, to = f64)), to = %s)", onnx_out(n, 0), onnx_in(n, 0), dtype);
         if (each)
             return onnx_emit(n, "%s = %s(%s)", onnx_out(n, 0), each, onnx_in(n, 0));
         onnx_set_value(n, 0, n->in[0]);

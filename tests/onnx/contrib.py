@@ -325,6 +325,7 @@ CASES |= {
     "one more dimension": ("ExpandDims", [X, numpy.array(-2, "i4")], {}, ["y"]),
     "inverses": ("Inverse", [MATRICES], {}, ["y"]),
     "distances": ("CDist", [floats(3, 4), floats(5, 4)], {"metric": "euclidean"}, ["y"]),
+    "windows along an axis": ("UnfoldTensor", [floats(2, 7, 3)], {"dim": 1, "size": 3, "step": 2}, ["y"]),
     "squares of distances": ("CDist", [floats(3, 4), floats(5, 4)], {}, ["y"]),
     "a product of what is transposed": ("TransposeMatMul", [X, floats(2, 4, 3)], {"transA": 1, "transB": 1, "alpha": 0.5}, ["y"]),
 }

@@ -421,7 +421,9 @@ def ops_of_onnx_runtime_that_onnx_has_too(t):
                         (own("Trilu", [numpy.array(1)]), [[0, 2], [0, 0]]), (own("GatherND", [numpy.array([[1, 0], [-1, -1]])]), [3, 5]),
                         (own("ExpandDims", [numpy.array(-1, "i4")]), x[..., None]), (own("ExpandDims", [numpy.array(0, "i4")]), x[None]),
                         (own("Inverse", []), [[-5, 2], [3, -1]]), (own("CDist", [x[::-1].copy()], metric="sqeuclidean"), [[13, 0], [0, 13]]),
-                        (own("TransposeMatMul", [x], transA=1, alpha=2.0), 2 * x.T @ x)):
+                        (own("TransposeMatMul", [x], transA=1, alpha=2.0), 2 * x.T @ x),
+                        (own("UnfoldTensor", [], x=x.reshape(1, 4, 1), dim=-2, size=2, step=2), [[[[1, 2]], [[3, 5]]]]),
+                        (own("UnfoldTensor", [], dim=0, size=1), x[..., None])):
         numpy.testing.assert_allclose(found, want, 1e-5, 1e-6)
 
 
@@ -545,6 +547,8 @@ def reductions_over_no_axes(t):
     for op, wanted in {"Sum": x, "Max": x, "Mean": x, "LogSumExp": x, "L1": abs(x), "L2": abs(x), "SumSquare": x * x}.items():
         m = model(graph([node("Reduce" + op, ["x"], ["y"], noop_with_empty_axes=1)], [value("x", [2, 3])], [value("y", None)]), opset=18)
         numpy.testing.assert_allclose(t.value(m, x=x), wanted, err_msg=op)
+    m = model(graph([node("ReduceLogSum", ["x"], ["y"], noop_with_empty_axes=1)], [value("x", [3], 6)], [value("y", None, 6)]), opset=18)
+    numpy.testing.assert_array_equal(t.value(m, x=numpy.array([1, 8, 1000], "i4")), [0, 2, 6])
 
 
 @case
