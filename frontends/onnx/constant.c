@@ -77,8 +77,30 @@ static bool write_constant_of_shape(OnnxNode *n)
     return onnx_emit(n, "%s = full(%s, %s, %s)", onnx_out(n, 0), value, onnx_list(n, dim, count), dtype_name(dtype));
 }
 
+/* From a number on to how many there are of something that is as large as data say */
+static bool write_counted_range(OnnxNode *n, const OnnxExtent *limit)
+{
+    double from, step;
+    if (!onnx_known(n, 0) || !onnx_known(n, 2) || !onnx_known_number(n, 0, &from) || !onnx_known_number(n, 2, &step))
+        return false;
+    if (step != 1 || from < 0 || from > INT32_MAX)
+        return onnx_no(n, "it goes by %g from %g to what is known only when running", step, from);
+    const char *many = onnx_temp(n, "many"), *dtype = dtype_name(onnx_type(n, 0)->dtype);
+    int64_t first = (int64_t)from, longest = most(limit->most - first, 0);
+    if (!onnx_emit(n, "%s = iota(shape = [%lld], dtype = %s) + %lld", onnx_out(n, 0), (long long)longest, dtype,
+                   (long long)first) ||
+        !onnx_emit(n, "%s = maximum(%s - %lld, 0)", many, onnx_name_value(n->onnx, limit->count), (long long)first))
+        return false;
+    onnx_set_count(n, many, 0, 0);
+    return true;
+}
+
 static bool write_range(OnnxNode *n)
 {
+    OnnxExtent counted;
+    if (onnx_has(n, 1) && !n->in[1]->known && dtype_is_int(onnx_type(n, 1)->dtype) &&
+        onnx_find_extent(n->in[1], 0, &counted) && counted.count)
+        return write_counted_range(n, &counted);
     const Tensor *first = onnx_known(n, 0), *limit = onnx_known(n, 1), *delta = onnx_known(n, 2);
     if (!first || !limit || !delta)
         return false;

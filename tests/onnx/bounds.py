@@ -153,6 +153,18 @@ def shapes_of_it_are_those_of_others(t):
 
 
 @case
+def numbers_up_to_how_many_there_are(t):
+    """As torch.arange of an extent, which picks what is there, too"""
+    extent = [node("Shape", ["a"], ["s"]), node("Gather", ["s", "column"], ["n"]), node("Constant", [], ["unit"], value=numpy.array(1)), node("Constant", [], ["k"], value=numpy.array(2))]
+    for first, start in (("column", 0), ("k", 2)):
+        found = Found(t, *extent, node("Range", [first, "n", "unit"], ["y"]))
+        for x in TABLES:
+            numpy.testing.assert_array_equal(found(x), numpy.arange(start, len(chosen(x))))
+    again = Found(t, *extent, node("Range", ["column", "n", "unit"], ["i"]), node("Gather", ["a", "i"], ["y"]))
+    numpy.testing.assert_array_equal(again(TABLES[0]), chosen(TABLES[0]))
+
+
+@case
 def slices_between_computed_positions(t):
     nodes = [node("Gather", ["ends", "zero"], ["from"]), node("Gather", ["ends", "one"], ["to"]),
              node("Slice", ["x", "from", "to", "one", "one"], ["y"]), node("ReduceSum", ["y", "one"], ["sum"], keepdims=0), node("ReduceMean", ["y"], ["mean"], axes=[1])]
