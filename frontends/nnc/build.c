@@ -350,6 +350,7 @@ File *build_file(Builder *b, Str path, Str text)
     uint32_t errors = b->diag->error_count;
     File *file = load_file(b, path, path, text, &tree);
     b->syntax_errors = b->diag->error_count > errors;
+    b->written += text.len;
     build_items(b, file, &tree, 0);
     return file;
 }

@@ -140,6 +140,7 @@ typedef struct Builder {
     const AstExpr *optimiser;     /* of the minimize whose body is being built; NULL */
     const AstStmt *stmt, *branch; /* that are being built: the innermost, and the innermost `if` around it */
     uint32_t steps, depth;
+    uint32_t written;   /* bytes of text that the user has written: as many steps there may be in any case */
     bool exhausted;     /* a limit was hit: everything unwinds */
     bool syntax_errors; /* some statements are missing: silent about what they would have assigned */
     Text prelude;

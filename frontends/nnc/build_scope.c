@@ -115,10 +115,11 @@ bool build_step(Builder *b, Place place, uint32_t cost)
     b->exhausted |= b->diag->error_count > DIAG_LIMIT; /* nothing more would be shown */
     if (b->exhausted)
         return false;
-    if (b->steps <= MOST_STEPS)
+    uint32_t most_steps = b->written > MOST_STEPS ? b->written : MOST_STEPS;
+    if (b->steps <= most_steps)
         return true;
     build_complain(b, place, "more than %u statements, with all repetition written out and an op counted as %d or more",
-                   MOST_STEPS, COST_OF_OP);
+                   most_steps, COST_OF_OP);
     b->exhausted = true;
     return false;
 }

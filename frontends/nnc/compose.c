@@ -114,6 +114,7 @@ static bool build_or_repeat(Composer *c, Str what, Str statements, const Compose
 bool nnc_compose_add(Composer *c, Str what, Str statements)
 {
     ComposeStatement read = {0};
+    c->builder.written += statements.len;
     bool plain = c->depth == 1 && build_alike_read(&c->builder, statements, &read);
     bool good = plain ? build_or_repeat(c, what, statements, &read) : build(c, what, statements);
     text_free(&read.key);
