@@ -136,22 +136,23 @@ static bool count_without_repeats(OnnxNode *n, const OnnxValue *value, const cha
  */
 static bool write_unique(OnnxNode *n)
 {
-    const OnnxValue *value = n->in[0];
+    const OnnxValue *value = onnx_has(n, 0) ? n->in[0] : NULL;
     const Shape *shape = &onnx_type(n, 0)->shape;
     int64_t axis = 0;
-    bool along = onnx_attribute(n, "axis") != NULL, sorted = onnx_int(n, "sorted", 1) != 0;
+    bool counted = value && value->count, along = onnx_attribute(n, "axis") != NULL,
+         sorted = onnx_int(n, "sorted", 1) != 0;
     if (along && !onnx_axis(n, "axis", 0, shape->rank, &axis))
         return false;
     if (!shape_elements(shape))
         return onnx_no(n, "it has no elements");
-    const char *x = value->count ? repeat_first(n, axis) : along ? onnx_in(n, 0) : flat(n, onnx_in(n, 0), shape);
-    const char *count = onnx_temp(n, "many"), *found = value->count ? onnx_temp(n, "found") : count;
+    const char *x = counted ? repeat_first(n, axis) : along ? onnx_in(n, 0) : flat(n, onnx_in(n, 0), shape);
+    const char *count = onnx_temp(n, "many"), *found = counted ? onnx_temp(n, "found") : count;
     const char *y = onnx_out(n, 0), *first = onnx_out(n, 1), *which = onnx_out(n, 2);
-    const char *times = value->count ? onnx_temp(n, "times") : onnx_out(n, 3);
+    const char *times = counted ? onnx_temp(n, "times") : onnx_out(n, 3);
     if (!x || !onnx_emit(n, "(%s, %s, %s, %s, %s) = unique(%s, axis = %lld%s)", y, first, which, times, found, x,
                          (long long)axis, sorted ? "" : ", sorted = false"))
         return false;
-    if (value->count && !count_without_repeats(n, value, which, times, found, count))
+    if (counted && !count_without_repeats(n, value, which, times, found, count))
         return false;
     onnx_set_count(n, count, 0, (uint32_t)axis);
     onnx_set_count(n, count, 1, 0);

@@ -117,7 +117,7 @@ static bool goes_with(const OnnxValue *value, const OnnxValue *other, uint32_t b
 static bool pass_product(OnnxNode *n, uint32_t operand, uint32_t axis)
 {
     if (!onnx_has(n, !operand))
-        return false;
+        return onnx_no(n, "operand %d is missing", !operand);
     const OnnxValue *value = n->in[operand], *other = n->in[!operand];
     uint32_t rank = onnx_rank(n, operand), across = onnx_rank(n, !operand), behind = rank - 1 - axis;
     if (is_summed(n, operand, axis))
