@@ -282,8 +282,6 @@ static bool mask_others(OnnxNode *n, uint32_t operand, const OnnxValue *value)
         return operand > 0 && axis == 0 && n->in[1]->count == value->count && n->in[2]->count == value->count;
     if (strcmp(op, "ScatterElements") == 0 || strcmp(op, "ScatterND") == 0)
         return take_scattered(n, operand, value);
-    if (strcmp(op, "Flatten") == 0)
-        return axis == 0 && onnx_int(n, "axis", 1) == 1;
     if (strcmp(op, "Gemm") == 0)
         return operand == 0 && axis == 0 && !onnx_int(n, "transA", 0);
     if (strcmp(op, "Softmax") == 0 || strcmp(op, "LogSoftmax") == 0)

@@ -19,7 +19,9 @@ static bool pass_transposed(OnnxNode *n, uint32_t axis)
 static bool pass_gathered(OnnxNode *n, uint32_t operand, uint32_t axis)
 {
     int64_t along;
-    if (!onnx_axis(n, "axis", 0, onnx_rank(n, 0), &along) || (operand == 0 && along == axis))
+    const OnnxValue *other = onnx_has(n, !operand) ? n->in[!operand] : NULL;
+    if (!other || !onnx_axis(n, "axis", 0, onnx_rank(n, 0), &along) || (operand == 0 && along == axis) ||
+        (other->count && (operand == 0 || other->count_axis != along))) /* it would be counted along two axes */
         return false;
     n->count_axis[0] = operand == 1 ? (uint32_t)along + axis : axis < along ? axis : axis - 1 + onnx_rank(n, 1);
     return true;
@@ -113,26 +115,44 @@ static bool resolve_extents(const OnnxNode *n, const int64_t *asked, uint32_t co
 
 /* Entries stay in order: as many elements stand before the axis along which they lie.  What is behind it is folded in
  * another way, or into it, which makes several entries of each. */
-static bool pass_reshaped(OnnxNode *n, uint32_t axis)
+static bool fold_entries(OnnxNode *n, uint32_t axis, const int64_t *dim, uint32_t count)
 {
-    const int64_t *asked;
-    uint32_t count, at = 0;
-    int64_t dim[MAX_RANK], extent = onnx_dim(n, 0, axis), before = 1, first = 1;
-    OnnxValue *own_count = n->count;
-    n->counted = 0;
-    if (n->opset < 5 || extent < 1 || !onnx_known_extents(n, 1, &asked, &count) || count > MAX_RANK ||
-        n->count != own_count || !resolve_extents(n, asked, count, dim))
-        return false;
+    int64_t extent = onnx_dim(n, 0, axis), before = 1, first = 1;
+    uint32_t at = 0;
     for (uint32_t d = 0; d < axis; d++)
         before = number_times(before, onnx_dim(n, 0, d));
     while (at < count && (first != before || dim[at] < extent || dim[at] % extent))
         first = number_times(first, dim[at++]);
-    bool says_where = n->counted; /* the extents name the count, at one of them */
-    if (at == count || (says_where && (n->count_axis[0] != at || dim[at] != extent)))
+    if (at == count)
         return false;
     n->counted = 1;
     n->count_axis[0] = at;
     return dim[at] == extent || multiply_count(n, dim[at] / extent);
+}
+
+static bool pass_reshaped(OnnxNode *n, uint32_t axis)
+{
+    const int64_t *asked;
+    uint32_t count;
+    int64_t dim[MAX_RANK];
+    OnnxValue *own_count = n->count;
+    n->counted = 0;
+    if (n->opset < 5 || onnx_dim(n, 0, axis) < 1 || !onnx_known_extents(n, 1, &asked, &count) || count > MAX_RANK ||
+        n->count != own_count || !resolve_extents(n, asked, count, dim))
+        return false;
+    bool says_where = n->counted; /* the extents name the count, at one of them */
+    uint32_t said = n->count_axis[0];
+    return fold_entries(n, axis, dim, count) && (!says_where || (n->count == own_count && n->count_axis[0] == said));
+}
+
+static bool pass_flattened(OnnxNode *n, uint32_t axis)
+{
+    int64_t from = onnx_int(n, "axis", 1), dim[2] = {1, 1};
+    uint32_t rank = onnx_rank(n, 0);
+    from += from < 0 ? rank : 0;
+    for (uint32_t d = 0; d < rank; d++)
+        dim[d >= from] = number_times(dim[d >= from], onnx_dim(n, 0, d));
+    return onnx_dim(n, 0, axis) > 0 && fold_entries(n, axis, dim, 2);
 }
 
 /* To as many entries, or to more along other dimensions */
@@ -202,6 +222,8 @@ static bool passes(OnnxNode *n, uint32_t operand, const OnnxValue *value)
         return operand == 0 && pass_sliced(n, value);
     if (strcmp(op, "Reshape") == 0)
         return operand == 0 && pass_reshaped(n, value->count_axis);
+    if (strcmp(op, "Flatten") == 0)
+        return operand == 0 && pass_flattened(n, value->count_axis);
     if (strcmp(op, "Expand") == 0)
         return operand == 0 && pass_expanded(n, value);
     if (strcmp(op, "Concat") == 0)

@@ -135,7 +135,7 @@ static bool find_extent(const OnnxValue *value, int64_t at, uint32_t depth, Onnx
     if (!n || !depth || !n->in_count || !n->in[0])
         return false;
     const char *op = n->proto->op_type;
-    if (strcmp(op, "Shape") == 0)
+    if (strcmp(op, "Shape") == 0 || (strcmp(op, "Size") == 0 && n->in[0]->type->shape.rank == 1))
         return find_of_shape(n, at, extent);
     if (strcmp(op, "Concat") == 0)
         return find_in_parts(n, at, depth - 1, extent);

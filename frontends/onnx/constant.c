@@ -85,13 +85,19 @@ static bool write_counted_range(OnnxNode *n, const OnnxExtent *limit)
         return false;
     if (step != 1 || from < 0 || from > INT32_MAX)
         return onnx_no(n, "it goes by %g from %g to what is known only when running", step, from);
-    const char *many = onnx_temp(n, "many"), *dtype = dtype_name(onnx_type(n, 0)->dtype);
+    const char *dtype = dtype_name(onnx_type(n, 0)->dtype);
     int64_t first = (int64_t)from, longest = most(limit->most - first, 0);
+    n->count = limit->count; /* the same one, so that arithmetic with what it counts is possible */
+    n->counted = 1;
+    n->count_axis[0] = 0;
+    if (first == 0)
+        return onnx_emit(n, "%s = iota(shape = [%lld], dtype = %s)", onnx_out(n, 0), (long long)longest, dtype);
+    const char *many = onnx_temp(n, "many");
     if (!onnx_emit(n, "%s = iota(shape = [%lld], dtype = %s) + %lld", onnx_out(n, 0), (long long)longest, dtype,
                    (long long)first) ||
         !onnx_emit(n, "%s = maximum(%s - %lld, 0)", many, onnx_name_value(n->onnx, limit->count), (long long)first))
         return false;
-    onnx_set_count(n, many, 0, 0);
+    n->count = onnx_written(n, many);
     return true;
 }
 

@@ -112,6 +112,9 @@ def positions_are_found_again(t):
     numpy.testing.assert_array_equal(last(TABLES[0], bounded=False), chosen(TABLES[0])[:1])
     t.write(model(graph([*rows_above("a", "x"), node("Gather", ["a", "last"], ["y"])], [value("x", [6, 2])], [value("y", None)], WEIGHTS), opset=18))
     assert "is as large as data say" in t.run("import", "m.onnx", status=1)
+    rows = [node("ArgMax", ["a"], ["at"], axis=1, keepdims=0), node("Gather", ["a", "at"], ["y"], axis=1)]
+    t.write(model(graph([*rows_above("a", "x"), *rows], [value("x", [6, 2])], [value("y", None)], WEIGHTS), opset=18))
+    assert "is as large as data say" in t.run("import", "m.onnx", status=1)  # along two axes
     again = Found(t, *rows_above("c", "a"))
     again.nodes += (node("Neg", ["c"], ["y"]),)
     for x in TABLES:
@@ -160,6 +163,10 @@ def numbers_up_to_how_many_there_are(t):
         found = Found(t, *extent, node("Range", [first, "n", "unit"], ["y"]))
         for x in TABLES:
             numpy.testing.assert_array_equal(found(x), numpy.arange(start, len(chosen(x))))
+    size = [node("Gather", ["a", "column"], ["first"], axis=1), node("Size", ["first"], ["size"]), node("Range", ["column", "size", "unit"], ["y"])]
+    numpy.testing.assert_array_equal(Found(t, *extent, *size)(TABLES[0]), numpy.arange(len(chosen(TABLES[0]))))
+    beside = [node("Range", ["column", "n", "unit"], ["i"]), node("Cast", ["i"], ["f"], to=1), node("Unsqueeze", ["f", "one"], ["g"]), node("Add", ["a", "g"], ["y"])]
+    numpy.testing.assert_array_equal(Found(t, *extent, *beside)(TABLES[0]), chosen(TABLES[0]) + numpy.arange(len(chosen(TABLES[0])))[:, None])
     again = Found(t, *extent, node("Range", ["column", "n", "unit"], ["i"]), node("Gather", ["a", "i"], ["y"]))
     numpy.testing.assert_array_equal(again(TABLES[0]), chosen(TABLES[0]))
 
@@ -263,6 +270,10 @@ def extents_around_entries_are_folded(t):
     """What stands before the axis of entries, what stands behind it, and what is folded into it"""
     x = DICE.normal(size=(4, 2, 6)).astype("f4")
     back = node("Transpose", ["a"], ["b"], perm=[1, 0, 2])
+    for axis, of, shape in ((0, "a", (1, -1)), (1, "a", (-1, 12)), (2, "a", (-1, 6)), (1, "b", (2, -1)), (-2, "b", (2, -1))):
+        found = Chosen(t, back, node("Flatten", [of], ["y"], axis=axis), axis=shape.index(-1))
+        for m in MASKS[::2]:
+            numpy.testing.assert_array_equal(found(x, m), (x[m] if of == "a" else x[m].transpose(1, 0, 2)).reshape(shape))
     for shape, axis in ([2, -1, 2, 3], 1), ([1, 2, -1, 6], 2), ([2, -1], 1), ([2, -1, 3], 1), ([2, 1, -1, 6], 2):
         found = Chosen(t, back, node("Reshape", ["b", "k"], ["y"]), axis=axis, k=shape)
         for m in MASKS[::2]:
