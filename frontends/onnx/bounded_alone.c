@@ -129,11 +129,21 @@ static bool pass_product(OnnxNode *n, uint32_t operand, uint32_t axis)
     return goes_with(value, other, behind);
 }
 
+/* Along its own axis who writes the op looks at the count. */
 static bool pass_tiled(OnnxNode *n, uint32_t operand, uint32_t axis)
 {
     const Tensor *times = onnx_has(n, 1) ? n->in[1]->known : NULL;
-    return operand == 0 && n->opset >= 6 && times && axis < shape_elements(&times->type->shape) &&
-           onnx_int_at(times, axis) == 1;
+    if (operand != 0 || n->opset < 6 || !times || axis >= shape_elements(&times->type->shape))
+        return false;
+    int64_t by = onnx_int_at(times, axis);
+    const char *many = onnx_temp(n, "many");
+    if (by == 1)
+        return true;
+    if (by < 1 || by > INT32_MAX || onnx_dim(n, 0, axis) < 1 ||
+        !onnx_emit(n, "%s = %s * %lld", many, onnx_name_value(n->onnx, n->count), (long long)by))
+        return false;
+    n->count = onnx_written(n, many);
+    return true;
 }
 
 /* Along other axes, or along its own with a number: there it stands behind what is there, too. */

@@ -257,6 +257,21 @@ static bool write_concat(OnnxNode *n)
     return good;
 }
 
+/* Copies along the axis of what is as large as data say: what is there of each follows what is there of the one before.
+ */
+static bool write_counted_tile(OnnxNode *n, const char *times, int64_t by)
+{
+    const OnnxValue *value = n->in[0];
+    uint32_t axis = value->count_axis;
+    long long extent = value->type->shape.dim[axis];
+    const char *all = onnx_temp(n, "copies"), *own = onnx_temp(n, "own"), *at = onnx_temp(n, "at");
+    return onnx_emit(n, "%s = tile(%s, %s)", all, onnx_in(n, 0), times) &&
+           onnx_emit(n, "%s = maximum(%s, 1)", own, onnx_name_value(n->onnx, value->count)) &&
+           onnx_emit(n, "%s = iota(shape = [%lld], dtype = i64)", at, extent * (long long)by) &&
+           onnx_emit(n, "%s = gather(%s, minimum(%s // %s * %lld + %s %% %s, %lld), axis = %u)", onnx_out(n, 0), all,
+                     at, own, extent, at, own, extent * (long long)by - 1, axis);
+}
+
 static bool write_tile(OnnxNode *n)
 {
     const int64_t *times;
@@ -273,7 +288,10 @@ static bool write_tile(OnnxNode *n)
     }
     if (elements == INT64_MAX)
         return onnx_no(n, "its result is too large");
-    return onnx_emit(n, "%s = tile(%s, %s)", onnx_out(n, 0), onnx_in(n, 0), onnx_list(n, times, count));
+    const char *list = onnx_list(n, times, count);
+    if (n->in[0]->count && times[n->in[0]->count_axis] > 1)
+        return write_counted_tile(n, list, times[n->in[0]->count_axis]);
+    return onnx_emit(n, "%s = tile(%s, %s)", onnx_out(n, 0), onnx_in(n, 0), list);
 }
 
 /* Padding */

@@ -266,6 +266,15 @@ def padding_stands_behind_what_is_there(t):
 
 
 @case
+def copies_of_what_is_there_follow_each_other(t):
+    x = DICE.normal(size=(4, 2)).astype("f4")
+    for times in ([3, 1], [2, 2], [1, 2]):
+        found = Chosen(t, node("Tile", ["a", "k"], ["y"]), k=numpy.array(times))
+        for m in MASKS:
+            numpy.testing.assert_array_equal(found(x, m), numpy.tile(x[m], times))
+
+
+@case
 def extents_around_entries_are_folded(t):
     """What stands before the axis of entries, what stands behind it, and what is folded into it"""
     x = DICE.normal(size=(4, 2, 6)).astype("f4")
