@@ -84,6 +84,8 @@ const Expr *expr_within(Arena *arena, Index index, int64_t limit, const Expr *in
 {
     if (index_low(index) >= 0 && index_high(index) < limit)
         return inside;
+    if (index_high(index) < 0 || index_low(index) >= limit)
+        return outside;
     return keep(
         arena,
         (Expr){.kind = EXPR_WITHIN, .dtype = inside->dtype, .index = index, .limit = limit, .arg = {inside, outside}});
@@ -154,6 +156,8 @@ const Expr *expr_substitute(Arena *arena, const Expr *expr, const Var *var, Inde
     copy.index2 = index_substitute(arena, expr->index2, var, with);
     for (int i = 0; i < 3; i++)
         copy.arg[i] = expr_substitute(arena, expr->arg[i], var, with);
+    if (copy.kind == EXPR_WITHIN)
+        return expr_within(arena, copy.index, copy.limit, copy.arg[0], copy.arg[1]);
     return keep(arena, copy);
 }
 

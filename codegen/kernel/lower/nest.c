@@ -116,6 +116,94 @@ static bool finish_times(Lower *lower, const Var *var, int64_t extent, LoopKind 
     return true;
 }
 
+#define MOST_ENDS 4 /* of ranges, so that text stays short */
+
+typedef struct Ends { /* where ranges of a loop begin, but the first */
+    const Var *var;
+    int64_t extent, at[MOST_ENDS];
+    uint32_t count;
+    bool many;
+} Ends;
+
+static void add_end(Ends *ends, int64_t at)
+{
+    uint32_t i = ends->count;
+    if (at <= 0 || at >= ends->extent)
+        return;
+    for (uint32_t e = 0; e < ends->count; e++)
+        if (ends->at[e] == at)
+            return;
+    ends->many |= i == MOST_ENDS;
+    if (ends->many)
+        return;
+    for (; i > 0 && ends->at[i - 1] > at; i--)
+        ends->at[i] = ends->at[i - 1];
+    ends->at[i] = at;
+    ends->count++;
+}
+
+static void find_ends(Ends *ends, const Expr *expr)
+{
+    int64_t factor;
+    if (expr->kind == EXPR_WITHIN && index_uses(expr->index, ends->var)) {
+        int64_t before = -expr->index.constant;
+        ends->many |= expr->index.count != 1 || !index_factor(expr->index, ends->var, &factor) || factor != 1;
+        add_end(ends, before);
+        add_end(ends, before + expr->limit);
+    }
+    for (int i = 0; i < 3; i++)
+        if (expr->arg[i])
+            find_ends(ends, expr->arg[i]);
+}
+
+static bool has_locals(const Block *block)
+{
+    bool some = false;
+    for (const Stmt *stmt = block->first; stmt; stmt = stmt->next)
+        some |= stmt->kind == STMT_LOCAL;
+    return some;
+}
+
+/* What it declares has the names of the other ranges: a last element has a loop of its own then, too. */
+static void finish_range(Lower *lower, const Var *var, LoopKind kind, Vectorizes vectorizes, Block body)
+{
+    Block range = {0}, *outer = lower_enter(lower, &range);
+    lower_finish_loop(lower, var, var->high + 1, kind, vectorizes, body);
+    lower_leave(lower, outer);
+    if (has_locals(&range)) {
+        const Var *once = index_var_new(lower->arena, "once", 0, 0);
+        stmt_for(lower->arena, lower->block, once, 0, 1, 1, LOOP_SERIAL)->body = range;
+    } else
+        block_append(lower->block, range);
+}
+
+/* Elements of which some are inside of what is padded: a loop before these, one over them in vectors, and one behind.
+ */
+static bool finish_ranges(Lower *lower, const Var *var, int64_t extent, LoopKind kind, Vectorizes vectorizes,
+                          const Block *body)
+{
+    Arena *arena = lower->arena;
+    Ends ends = {.var = var, .extent = extent};
+    bool vectors = false;
+    for (const Stmt *stmt = body->first; stmt; stmt = stmt->next)
+        if (stmt->value)
+            find_ends(&ends, stmt->value);
+    if (lower->target->lanes < 2 || ends.many || !ends.count)
+        return false;
+    Block inside[MOST_ENDS + 1];
+    const Var *each[MOST_ENDS + 1];
+    for (uint32_t i = 0; i <= ends.count; i++) {
+        int64_t begin = i ? ends.at[i - 1] : 0, end = i < ends.count ? ends.at[i] : extent;
+        each[i] = index_var_new(arena, var->name, 0, end - begin - 1);
+        Index at = index_add(arena, index_var(arena, each[i]), index_constant(begin));
+        inside[i] = block_substitute(arena, body, var, at);
+        vectors |= end - begin >= lower->target->lanes && vectorizes(&inside[i], each[i]);
+    }
+    for (uint32_t i = 0; i <= ends.count && vectors; i++)
+        finish_range(lower, each[i], kind, vectorizes, inside[i]);
+    return vectors;
+}
+
 int64_t lower_rest_lanes(const Lower *lower, int64_t lanes, int64_t rest)
 {
     bool halves = lower->target->dialect == DIALECT_VECTOR && !lower->target->small && !lower->brief;
@@ -144,7 +232,8 @@ void lower_finish_loop(Lower *lower, const Var *var, int64_t extent, LoopKind ki
     bool vectors = lanes > 1 && extent >= least(lanes, LEAST_LANES) && vectorizes(&body, var);
 
     if (!vectors && (finish_blocks(lower, var, extent, kind, vectorizes, &body) ||
-                     finish_times(lower, var, extent, kind, vectorizes, &body)))
+                     finish_times(lower, var, extent, kind, vectorizes, &body) ||
+                     finish_ranges(lower, var, extent, kind, vectorizes, &body)))
         return;
     for (int64_t end; vectors && lanes; lanes = lower_rest_lanes(lower, lanes, extent - done)) {
         end = done + (extent - done) / lanes * lanes;
