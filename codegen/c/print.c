@@ -23,12 +23,23 @@ static const char *vector_type(const Printer *printer, DType dtype)
 
 /* Statements */
 
+/* A sum of what a variable of 64 bits holds, too; alone it is an int already. */
+static bool adds_data(Index a)
+{
+    bool some = false;
+    for (uint32_t i = 0; i < a.count; i++)
+        some |= a.term[i].atom->kind == ATOM_DATA;
+    return some && (a.count > 1 || a.constant);
+}
+
 static void declare_position(Printer *printer, const Local *local, Str name, Index value)
 {
     bool assigned = printer->assigned[local->id], held = printer->holds && !assigned;
     Str text = print_index_of(printer, str_from(local->name), value);
     bool wide = local->wide && printer->target->dialect == DIALECT_VECTOR;
     const char *type = wide ? "ptrdiff_t" : print_index_type(printer);
+    if (adds_data(value) && str_is(str_from(type), "int"))
+        text = str_format(printer->arena, "(int)(" STR_FMT ")", STR_ARG(text));
     print_line(printer, "%s%s " STR_FMT " = " STR_FMT ";", assigned || held ? "" : "const ", type, STR_ARG(name),
                STR_ARG(text));
     if (held)
