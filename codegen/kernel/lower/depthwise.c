@@ -93,9 +93,11 @@ static bool choose_tile(Depthwise *dw, const int64_t *asked)
         dw->together = choose_together(dw);
     if (dw->together > 1 && (!together || dw->together > dw->h.out))
         return false;
-    dw->pixels = wanted != KNOB_FREE        ? wanted
-                 : dw->along == ALONG_WIDTH ? choose_vectors(dw, least(FEW_PIXELS, most_pixels(dw)))
-                                            : choose_pixels(dw, least(MANY_PIXELS, most_pixels(dw)));
+    bool pointwise = dw->h.size * dw->w.size == 1; /* whose rows are each read once: rather a whole one */
+    dw->pixels = wanted != KNOB_FREE ? wanted
+                 : dw->along == ALONG_WIDTH
+                     ? choose_vectors(dw, least(pointwise ? MANY_PIXELS : FEW_PIXELS, most_pixels(dw)))
+                     : choose_pixels(dw, least(MANY_PIXELS, most_pixels(dw)));
     return dw->pixels > 0 && dw->pixels <= most_pixels(dw) && (asked[KNOB_HELD] != 1 || dw->held) &&
            (dw->along != ALONG_WIDTH || dw->pixels * dw->lanes <= dw->columns_end - dw->columns_begin);
 }
