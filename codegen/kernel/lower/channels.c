@@ -67,9 +67,10 @@ static bool see(Lower *lower, const Kernel *kernel, Channels *c)
     Arena *arena = lower->arena;
     int64_t lanes = lower->target->lanes;
     *c = (Channels){.lower = lower, .node = &graph->node[kernel->anchor]};
-    if (lanes < 2 || lower_has_other_windows(lower, kernel) || !convolution_of(graph, c->node, &c->conv) ||
-        c->conv.groups != 1 || c->conv.window.rank != 2 || integers_are_exact(graph, c->node) ||
-        value_type(graph, c->node->out[0])->layout.block || !shape_elements(value_shape(graph, c->node->out[0])))
+    if (lanes < 2 || lower->target->small || lower->lean || lower_has_other_windows(lower, kernel) ||
+        !convolution_of(graph, c->node, &c->conv) || c->conv.groups != 1 || c->conv.window.rank != 2 ||
+        integers_are_exact(graph, c->node) || value_type(graph, c->node->out[0])->layout.block ||
+        !shape_elements(value_shape(graph, c->node->out[0])))
         return false;
     c->h = c->conv.window.dim[0], c->w = c->conv.window.dim[1];
     c->blocks = c->conv.channels / lanes;
