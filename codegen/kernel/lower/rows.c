@@ -252,10 +252,16 @@ static void reduce_stage(Lower *lower, const Rows *rows, const Node *node)
     const Expr *neutral = expr_number(arena, total.dtype, reduction_neutral(total.combine, total.dtype));
     total.acc[0] = lower_local(lower, op_info(node->op)->name + sizeof "reduce_" - 1, total.dtype, false);
     Stage stage = build_stage(lower, rows, node, total.dtype);
-    bool vectors = stage_vectorizes(lower, rows, &stage), blocks = !vectors && blocks_vectorize(lower, rows, &stage);
-    int64_t done = 0, lanes = vectors || blocks ? lower->target->lanes : 0;
+    Index picked;
+    bool picks =
+        total.combine == WORD_ADD && !rows->team && lower_pick(lower, &stage.block, stage.value, stage.column, &picked);
+    bool vectors = !picks && stage_vectorizes(lower, rows, &stage);
+    bool blocks = !picks && !vectors && blocks_vectorize(lower, rows, &stage);
+    int64_t done = picks ? rows->columns : 0, lanes = vectors || blocks ? lower->target->lanes : 0;
 
     stmt_local(arena, lower->block, total.acc[0], neutral);
+    if (picks)
+        add_stage(lower, lower->block, &stage, picked, &total, 0);
     for (; lanes; lanes = lower_rest_lanes(lower, lanes, rows->columns - done)) {
         Columns columns = {done, done + (rows->columns - done) / lanes * lanes, lanes, false, blocks};
         if (columns.end == done)
