@@ -268,8 +268,8 @@ const Expr *lower_taps_inside(Lower *lower, const Reduction *reduction, uint32_t
 /* window.c: the part of a window kernel for one row h of image n. */
 void lower_window_row(Lower *lower, const Node *anchor, Index n, Index h);
 
-/* pick.c: of the statements and the value that a sum takes for each column, is the value 0 but in one column, which data
- * say?  Then where that is, or any other if there is none such: a variable of lower->block. */
+/* pick.c: of the statements and the value that a sum takes for each column, is the value 0 but in one column, which
+ * data say?  Then where that is, or any other if there is none such: a variable of lower->block. */
 bool lower_pick(Lower *lower, const Block *block, const Expr *value, const Var *column, Index *at);
 
 /* The providers; a row for each in provider.c. */
