@@ -422,8 +422,8 @@ static bool worth_it(const Tiled *con)
 {
     int64_t pixels = con->out_h * con->out_w;
     bool in_place = con->packed || (con->is_product && !con->product.transposed);
-    bool pads = con->packed || con->lower->target->dialect == DIALECT_VECTOR; /* with zeros */
-    bool few = con->columns * 2 < con->lanes && !con->transposed;             /* nobody else makes vectors of these */
+    bool pads = con->packed || con->lower->target->dialect == DIALECT_VECTOR;         /* with zeros */
+    bool few = con->columns * 2 < con->lanes && !con->transposed && !con->is_product; /* others make vectors of these */
     return (con->columns >= con->lanes || (pads && !few)) && con->depth > 0 && pixels > 0 && (in_place || pixels >= 4);
 }
 
