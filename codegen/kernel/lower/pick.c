@@ -1,10 +1,12 @@
 /* Sums of which all terms but one are 0: of the columns of a row, what a loss takes of the one that is the label. */
 #include "kernel/lower/lower.h"
 
+/* In an integer that holds all columns: where their numbers come again, so does the label. */
 static bool is_column(const Expr *expr, const Var *column)
 {
     int64_t factor;
-    return expr->kind == EXPR_INDEX && expr->index.count == 1 && expr->index.constant == 0 &&
+    bool narrow = dtype_bytes(expr->dtype) < 4 && column->high >> (8 * dtype_bytes(expr->dtype) - 1) != 0;
+    return expr->kind == EXPR_INDEX && !narrow && expr->index.count == 1 && expr->index.constant == 0 &&
            index_factor(expr->index, column, &factor) && factor == 1;
 }
 
