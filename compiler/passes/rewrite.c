@@ -239,7 +239,7 @@ void rewrite_graph(Graph *graph, PassContext *context, Rule *rule)
 {
     Arena *scratch = context->scratch;
     uint32_t values = graph->value_count, nodes = graph->node_count;
-    Rewriter rw = {.graph = graph, .scratch = scratch, .count = values, .capacity = values};
+    Rewriter rw = {.graph = graph, .scratch = scratch, .context = context, .count = values, .capacity = values};
     rw.constant = constant_values(graph, context, scratch);
     rw.uses = ARENA_ARRAY(scratch, uint32_t, values);
     rw.map = ARENA_ARRAY(scratch, ValueId, values);

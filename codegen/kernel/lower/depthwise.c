@@ -4,6 +4,7 @@
 #include "kernel/lower/depthwise.h"
 
 #include "base/number.h"
+#include "passes/phases.h"
 
 #include <assert.h>
 #include <math.h>
@@ -20,9 +21,8 @@ static const KnobSpec depthwise_knobs[] = {
     {NULL, 0, NULL},
 };
 
-#define MOST_PARTS    16 /* of a transposed one, each a text of its own */
-#define MOST_EDGES    8  /* columns at both ends of a row that tiles take in, with the taps that are inside */
-#define FEW_PIXELS    4  /* whose sums hide the latency of each other's additions */
+#define MOST_EDGES    8 /* columns at both ends of a row that tiles take in, with the taps that are inside */
+#define FEW_PIXELS    4 /* whose sums hide the latency of each other's additions */
 #define MANY_PIXELS   8
 #define MANY_OUTPUTS  8
 #define MOST_TOGETHER 4 /* rows over a plane */
@@ -171,7 +171,7 @@ static Depthwise *plan(Lower *lower, Recipe *recipe, uint32_t *parts)
 {
     const Node *node = &lower->graph->node[lower->kernel->anchor];
     *parts = convolution_phase_count(lower->graph, node);
-    if (lower->target->lanes < 2 || !*parts || *parts > MOST_PARTS || lower_has_other_windows(lower, lower->kernel) ||
+    if (lower->target->lanes < 2 || !*parts || *parts > MOST_PHASES || lower_has_other_windows(lower, lower->kernel) ||
         !depthwise_in_memory(lower, node) || !shape_elements(value_shape(lower->graph, node->in[1])) ||
         !shape_elements(value_shape(lower->graph, node->out[0])))
         return NULL;

@@ -10,7 +10,6 @@
 #include "kernel/lower/contract.h"
 
 #define MOST_PIXELS  32
-#define MOST_PHASES  16          /* of strides, each a text of its own */
 #define MOST_WEIGHTS (512 << 10) /* bytes that stay in the second level while rows or chunks pass over them */
 
 /* Tiles that differ only in where they start, by a constant step: one loop. */

@@ -3,6 +3,7 @@
 #include "kernel/lower/strip.h"
 #include "kernel/lower/tiled.h"
 
+#include "passes/phases.h"
 #include "passes/widen.h"
 
 #include <math.h>
