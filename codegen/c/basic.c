@@ -89,6 +89,51 @@ const Snippet snippet_basic[] = {
      "{\n"
      "    return NNC_SHUFFLE(load$(p), load$(p + LANES - 1), EVENS);\n"
      "}\n"},
+    {"third", SNIPPET_VECTOR,
+     "static inline F third$(const float *p)\n"
+     "{\n"
+     "    const F low = NNC_SHUFFLE(load$(p), load$(p + LANES), THIRDS_LOW);\n"
+     "    return NNC_SHUFFLE(low, load$(p + 2 * (LANES - 1)), THIRDS_HIGH);\n"
+     "}\n"},
+    {"fourth", SNIPPET_VECTOR,
+     "static inline F fourth$(const float *p)\n"
+     "{\n"
+     "    return NNC_SHUFFLE(even$(p), even$(p + 2 * (LANES - 1)), EVENS);\n"
+     "}\n"},
+    {"store_2", SNIPPET_VECTOR,
+     "static inline void store_2$(float *p, F a, F b)\n"
+     "{\n"
+     "    store$(p, NNC_SHUFFLE(a, b, TURNS_LOW));\n"
+     "    store$(p + LANES, NNC_SHUFFLE(a, b, TURNS_HIGH));\n"
+     "}\n"},
+    {"store_3", SNIPPET_VECTOR,
+     "static inline void store_3$(float *p, F a, F b, F c)\n"
+     "{\n"
+     "    store$(p, NNC_SHUFFLE(NNC_SHUFFLE(a, b, TWO_OF_THREE_0), c, THIRD_OF_THREE_0));\n"
+     "    store$(p + LANES, NNC_SHUFFLE(NNC_SHUFFLE(a, b, TWO_OF_THREE_1), c, THIRD_OF_THREE_1));\n"
+     "    store$(p + 2 * LANES, NNC_SHUFFLE(NNC_SHUFFLE(a, b, TWO_OF_THREE_2), c, THIRD_OF_THREE_2));\n"
+     "}\n"},
+    {"store_4", SNIPPET_VECTOR,
+     "static inline void store_4$(float *p, F a, F b, F c, F d)\n"
+     "{\n"
+     "    store_2$(p, NNC_SHUFFLE(a, c, TURNS_LOW), NNC_SHUFFLE(b, d, TURNS_LOW));\n"
+     "    store_2$(p + 2 * LANES, NNC_SHUFFLE(a, c, TURNS_HIGH), NNC_SHUFFLE(b, d, TURNS_HIGH));\n"
+     "}\n"},
+    {"store_6", SNIPPET_VECTOR,
+     "static inline void store_6$(float *p, F a, F b, F c, F d, F e, F f)\n"
+     "{\n"
+     "    store_3$(p, NNC_SHUFFLE(a, d, TURNS_LOW), NNC_SHUFFLE(b, e, TURNS_LOW), NNC_SHUFFLE(c, f, TURNS_LOW));\n"
+     "    store_3$(p + 3 * LANES, NNC_SHUFFLE(a, d, TURNS_HIGH), NNC_SHUFFLE(b, e, TURNS_HIGH),\n"
+     "            NNC_SHUFFLE(c, f, TURNS_HIGH));\n"
+     "}\n"},
+    {"store_8", SNIPPET_VECTOR,
+     "static inline void store_8$(float *p, F a, F b, F c, F d, F e, F f, F g, F h)\n"
+     "{\n"
+     "    store_4$(p, NNC_SHUFFLE(a, e, TURNS_LOW), NNC_SHUFFLE(b, f, TURNS_LOW), NNC_SHUFFLE(c, g, TURNS_LOW),\n"
+     "            NNC_SHUFFLE(d, h, TURNS_LOW));\n"
+     "    store_4$(p + 4 * LANES, NNC_SHUFFLE(a, e, TURNS_HIGH), NNC_SHUFFLE(b, f, TURNS_HIGH),\n"
+     "            NNC_SHUFFLE(c, g, TURNS_HIGH), NNC_SHUFFLE(d, h, TURNS_HIGH));\n"
+     "}\n"},
     {"scatter", SNIPPET_VECTOR,
      "static inline void scatter$(float *p, ptrdiff_t stride, F x)\n"
      "{\n"

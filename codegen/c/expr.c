@@ -332,6 +332,13 @@ Str print_lane_stride(Printer *printer, Str of, int64_t factor)
     return factor < 0 ? str_format(printer->arena, "-(" STR_FMT ")", STR_ARG(shown)) : shown;
 }
 
+/* Elements so far apart, between which others may be read. */
+static Helper step_helper(const Printer *printer, int64_t step)
+{
+    static const Helper helper[] = {[2] = HELPER_EVEN, [3] = HELPER_THIRD, [4] = HELPER_FOURTH};
+    return printer->target->dialect == DIALECT_VECTOR && step >= 2 && step <= 4 ? helper[step] : HELPER_GATHER;
+}
+
 static Piece print_load(Printer *printer, const Expr *expr)
 {
     int64_t factor;
@@ -344,11 +351,11 @@ static Piece print_load(Printer *printer, const Expr *expr)
         return (Piece){str_format(printer->arena, STR_FMT "[" STR_FMT "]", STR_ARG(name), STR_ARG(base)), PREC_PRIMARY,
                        false};
     bool mask = expr->dtype == DT_BOOL;
-    Helper helper = expr->dtype == DT_I32         ? HELPER_LOAD_WORDS
-                    : factor == 1                 ? (mask ? HELPER_LOAD_MASK : HELPER_LOAD)
-                    : factor == 2 && expr->spread ? HELPER_EVEN
-                    : mask                        ? HELPER_GATHER_MASK
-                                                  : HELPER_GATHER;
+    Helper helper = expr->dtype == DT_I32 ? HELPER_LOAD_WORDS
+                    : factor == 1         ? (mask ? HELPER_LOAD_MASK : HELPER_LOAD)
+                    : mask                ? HELPER_GATHER_MASK
+                    : expr->spread        ? step_helper(printer, factor)
+                                          : HELPER_GATHER;
     const char *load = prelude_need(printer->needs, printer->arena, helper, DT_F32, printer->lanes);
     Str plus =
         str_is(base, "0") ? name : str_format(printer->arena, STR_FMT " + " STR_FMT, STR_ARG(name), STR_ARG(base));

@@ -12,6 +12,13 @@ static const struct {
     [HELPER_STORE] = {"store", NULL},
     [HELPER_GATHER] = {"gather", NULL},
     [HELPER_EVEN] = {"even", NULL},
+    [HELPER_THIRD] = {"third", NULL},
+    [HELPER_FOURTH] = {"fourth", NULL},
+    [HELPER_STORE_2] = {"store_2", NULL},
+    [HELPER_STORE_3] = {"store_3", NULL},
+    [HELPER_STORE_4] = {"store_4", NULL},
+    [HELPER_STORE_6] = {"store_6", NULL},
+    [HELPER_STORE_8] = {"store_8", NULL},
     [HELPER_SCATTER] = {"scatter", NULL},
     [HELPER_LOAD_I8] = {"load_i8", NULL},
     [HELPER_LOAD_U8] = {"load_u8", NULL},
@@ -249,12 +256,102 @@ static void print_vector(HelperPrinter *printer, const char *element)
     text_printf(printer->out, "%sx%u", element, printer->lanes);
 }
 
-/* Where the even elements are in two vectors, the second of which begins with the last element of the first. */
-static void print_evens(HelperPrinter *printer)
+/* Lanes of two vectors, numbered on from the first to the second, that a lane of a third one takes.  Of elements that
+ * are apart: the last vector that is read ends with the last of them. */
+static unsigned even_from(unsigned lane, unsigned lanes)
 {
-    printer->shuffles = true;
-    for (unsigned lane = 0; lane < printer->lanes; lane++)
-        text_printf(printer->out, "%s%u", lane ? ", " : "", 2 * lane + (lane >= printer->lanes / 2));
+    return 2 * lane + (lane >= lanes / 2);
+}
+
+static unsigned third_from_low(unsigned lane, unsigned lanes)
+{
+    return 3 * lane < 2 * lanes ? 3 * lane : 0;
+}
+
+static unsigned third_from_high(unsigned lane, unsigned lanes)
+{
+    return 3 * lane < 2 * lanes ? lane : lanes + 3 * lane - 2 * (lanes - 1);
+}
+
+/* Of two by turns: the first half, and the second. */
+static unsigned turn_low(unsigned lane, unsigned lanes)
+{
+    return lane % 2 * lanes + lane / 2;
+}
+
+static unsigned turn_high(unsigned lane, unsigned lanes)
+{
+    return turn_low(lane, lanes) + lanes / 2;
+}
+
+/* Of three by turns, element `at`: that of the first two, ... */
+static unsigned of_two(unsigned at, unsigned lanes)
+{
+    return at % 3 == 1 ? lanes + at / 3 : at / 3;
+}
+
+/* ... and, beside these, which are in their lanes already, that of the third. */
+static unsigned of_third(unsigned at, unsigned lanes)
+{
+    return at % 3 == 2 ? lanes + at / 3 : at % lanes;
+}
+
+static unsigned two_of_three_0(unsigned lane, unsigned lanes)
+{
+    return of_two(lane, lanes);
+}
+
+static unsigned two_of_three_1(unsigned lane, unsigned lanes)
+{
+    return of_two(lanes + lane, lanes);
+}
+
+static unsigned two_of_three_2(unsigned lane, unsigned lanes)
+{
+    return of_two(2 * lanes + lane, lanes);
+}
+
+static unsigned third_of_three_0(unsigned lane, unsigned lanes)
+{
+    return of_third(lane, lanes);
+}
+
+static unsigned third_of_three_1(unsigned lane, unsigned lanes)
+{
+    return of_third(lanes + lane, lanes);
+}
+
+static unsigned third_of_three_2(unsigned lane, unsigned lanes)
+{
+    return of_third(2 * lanes + lane, lanes);
+}
+
+static const struct {
+    const char *word;
+    unsigned (*from)(unsigned lane, unsigned lanes);
+} shuffles[] = {
+    {"EVENS", even_from},
+    {"THIRDS_LOW", third_from_low},
+    {"THIRDS_HIGH", third_from_high},
+    {"TURNS_LOW", turn_low},
+    {"TURNS_HIGH", turn_high},
+    {"TWO_OF_THREE_0", two_of_three_0},
+    {"TWO_OF_THREE_1", two_of_three_1},
+    {"TWO_OF_THREE_2", two_of_three_2},
+    {"THIRD_OF_THREE_0", third_of_three_0},
+    {"THIRD_OF_THREE_1", third_of_three_1},
+    {"THIRD_OF_THREE_2", third_of_three_2},
+};
+
+static bool print_lanes_of(HelperPrinter *printer, Str word)
+{
+    for (uint32_t i = 0; i < sizeof shuffles / sizeof *shuffles; i++)
+        if (str_is(word, shuffles[i].word)) {
+            for (unsigned lane = 0; lane < printer->lanes; lane++)
+                text_printf(printer->out, "%s%u", lane ? ", " : "", shuffles[i].from(lane, printer->lanes));
+            return true;
+        }
+    return false;
 }
 
 /* Types and numbers of the form; false for any other word. */
@@ -293,8 +390,6 @@ static bool print_placeholder(HelperPrinter *printer, Str word, unsigned variant
         text_str(printer->out, printer->lanes > 8 ? STR("\"vpdpbusd\"") : STR("\"%{vex%} vpdpbusd\""));
     else if (str_is(word, "BRAIN_DOTS"))
         text_str(printer->out, STR("__AVX512BF16__"));
-    else if (str_is(word, "EVENS"))
-        print_evens(printer);
     else if (str_is(word, "UNALIGNED"))
         text_printf(printer->out, "f32x%uu", printer->lanes);
     else if (str_is(word, "BYTES"))
@@ -302,7 +397,7 @@ static bool print_placeholder(HelperPrinter *printer, Str word, unsigned variant
     else if (str_is(word, "UNALIGNED_BYTES"))
         text_printf(printer->out, "u8x%uu", printer->lanes);
     else
-        return false;
+        return print_lanes_of(printer, word);
     return true;
 }
 

@@ -12,10 +12,17 @@
 #include "target.h"
 
 typedef enum Helper {
-    HELPER_LOAD,    /* f32x16 load_f32x16(const float *p): unaligned */
-    HELPER_STORE,   /* void store_f32x16(float *p, f32x16 x): unaligned */
-    HELPER_GATHER,  /* f32x16 gather_f32x16(const float *p, ptrdiff_t stride): p[0], p[stride], ... */
-    HELPER_EVEN,    /* f32x16 even_f32x16(const float *p): p[0], p[2], ...; reads those between them, too */
+    HELPER_LOAD,   /* f32x16 load_f32x16(const float *p): unaligned */
+    HELPER_STORE,  /* void store_f32x16(float *p, f32x16 x): unaligned */
+    HELPER_GATHER, /* f32x16 gather_f32x16(const float *p, ptrdiff_t stride): p[0], p[stride], ... */
+    HELPER_EVEN,   /* f32x16 even_f32x16(const float *p): p[0], p[2], ...; reads those between them, too */
+    HELPER_THIRD,  /* the same of p[0], p[3], ... */
+    HELPER_FOURTH,
+    HELPER_STORE_2, /* void store_2_f32x16(float *p, f32x16 a, f32x16 b): their lanes by turns */
+    HELPER_STORE_3,
+    HELPER_STORE_4,
+    HELPER_STORE_6,
+    HELPER_STORE_8,
     HELPER_SCATTER, /* void scatter_f32x16(float *p, ptrdiff_t stride, f32x16 x) */
     HELPER_LOAD_I8, /* f32x16 load_i8_f32x16(const int8_t *p): unaligned; these stand as the dtypes do */
     HELPER_LOAD_U8,

@@ -112,10 +112,31 @@ static void print_assign(Printer *printer, const Stmt *stmt)
     print_line(printer, STR_FMT " = " STR_FMT ";", STR_ARG(name), STR_ARG(text));
 }
 
+/* `store_2_f32x16(y + at, v0, v1);` */
+static void print_store_together(Printer *printer, const Stmt *stmt, Str to)
+{
+    static const Helper helper[] = {
+        [2] = HELPER_STORE_2, [3] = HELPER_STORE_3, [4] = HELPER_STORE_4, [6] = HELPER_STORE_6, [8] = HELPER_STORE_8};
+    const char *store = prelude_need(printer->needs, printer->arena, helper[stmt->together], DT_F32, printer->lanes);
+    Str shown = STR("");
+    for (uint32_t r = 0; r < stmt->together; r++) {
+        const Expr *value = expr_local_at(printer->arena, stmt->value->local, index_constant(0), index_constant(r));
+        shown =
+            str_format(printer->arena, STR_FMT ", " STR_FMT, STR_ARG(shown), STR_ARG(print_expr(printer, value).text));
+    }
+    print_line(printer, "%s(" STR_FMT STR_FMT ");", store, STR_ARG(to), STR_ARG(shown));
+}
+
 static void print_store(Printer *printer, const Stmt *stmt)
 {
     int64_t factor;
     Str name = printer->names->buffer[stmt->buffer], base = print_base(printer, name, stmt->index, &factor);
+    Str plus =
+        str_is(base, "0") ? name : str_format(printer->arena, STR_FMT " + " STR_FMT, STR_ARG(name), STR_ARG(base));
+    if (stmt->together) {
+        print_store_together(printer, stmt, plus);
+        return;
+    }
     if (!factor) {
         Str value = print_expr(printer, stmt->value).text;
         print_line(printer, STR_FMT "[" STR_FMT "] = " STR_FMT ";", STR_ARG(name), STR_ARG(base), STR_ARG(value));
@@ -138,8 +159,6 @@ static void print_store(Printer *printer, const Stmt *stmt)
         value = value->arg[0];
     Str shown = print_vector(printer, value);
     Str stride = factor == 1 ? STR("") : print_lane_stride(printer, name, factor);
-    Str plus =
-        str_is(base, "0") ? name : str_format(printer->arena, STR_FMT " + " STR_FMT, STR_ARG(name), STR_ARG(base));
     print_line(printer, "%s(" STR_FMT "%s" STR_FMT ", " STR_FMT ");", store, STR_ARG(plus), stride.len ? ", " : "",
                STR_ARG(stride), STR_ARG(shown));
 }

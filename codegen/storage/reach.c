@@ -217,7 +217,7 @@ static void walk_stmt(Walk *walk, const Stmt *stmt)
         walk_expr(walk, stmt->value);
     walk_index(walk, stmt->index);
     if (stmt->kind == STMT_STORE)
-        add_reach(walk, stmt->buffer, stmt->index, 0, true);
+        add_reach(walk, stmt->buffer, stmt->index, stmt->together ? stmt->together - 1 : 0, true);
 }
 
 static bool is_plain_loop(const Stmt *stmt)

@@ -229,14 +229,18 @@ bool index_is_even(Index a)
     return even;
 }
 
-int64_t index_cut(Index a, const Var *var)
+int64_t index_cut(Index a, const Var *var, int64_t *first)
 {
     for (uint32_t i = 0; i < a.count; i++) {
         const Atom *atom = a.term[i].atom;
         int64_t factor;
         if ((atom->kind == ATOM_DIV || atom->kind == ATOM_MOD) && index_factor(atom->index, var, &factor) && factor &&
-            atom->divisor % factor == 0)
-            return atom->divisor / factor;
+            atom->divisor % factor == 0) {
+            int64_t cut = atom->divisor / factor;
+            if (first)
+                *first = factor == 1 ? (cut - atom->index.constant % cut) % cut : 0;
+            return cut;
+        }
     }
     return 0;
 }
@@ -376,6 +380,18 @@ void stmt_assign(Arena *arena, Block *block, const Local *local, Index i, Index 
 void stmt_store(Arena *arena, Block *block, uint32_t buffer, Index index, const Expr *value)
 {
     append(arena, block, (Stmt){.kind = STMT_STORE, .buffer = buffer, .index = index, .value = value});
+}
+
+void stmt_store_together(Arena *arena, Block *block, uint32_t buffer, Index index, const Local *registers,
+                         uint32_t count)
+{
+    Index zero = index_constant(0);
+    append(arena, block,
+           (Stmt){.kind = STMT_STORE,
+                  .buffer = buffer,
+                  .index = index,
+                  .value = expr_local_at(arena, registers, zero, zero),
+                  .together = count});
 }
 
 void stmt_reduce(Arena *arena, Block *block, Word word, const Local *into, const Local *lanes)

@@ -73,7 +73,8 @@ typedef enum StmtKind {
     STMT_LANES,     /* see above */
     STMT_LOCAL,     /* declares local, with the value if it has one */
     STMT_ASSIGN,    /* local[index][index2] = value */
-    STMT_STORE,     /* buffer[index] = value */
+    STMT_STORE,     /* buffer[index] = value; of several registers `together`, inside LANES, what these hold by turns:
+                       buffer[index + r] = value[0][r] */
     STMT_REDUCE,    /* local (no lanes) = it and all lanes of value (a lanes local), combined by word */
     STMT_NOTE,      /* a comment */
     STMT_IF,        /* body when low <= index < high (constants), else other */
@@ -125,7 +126,8 @@ struct Stmt {
     Index low_least, high_most; /* ... and are max(low, low_least), min(high, high_most) when clamp is set */
     bool clamp_low, clamp_high;
     int64_t step;
-    uint32_t lanes; /* LANES, TRANSPOSE; of MEET the threads */
+    uint32_t lanes;    /* LANES, TRANSPOSE; of MEET the threads */
+    uint32_t together; /* STORE: so many registers, or 0 */
     Block body, other;
     const Local *local;
     uint32_t buffer;
@@ -175,8 +177,9 @@ Index index_substitute(Arena *arena, Index a, const Var *var, Index with);
 bool index_factor(Index a, const Var *var, int64_t *factor);
 /* Is it a multiple of two, whatever its variables are? */
 bool index_is_even(Index a);
-/* A divisor by which an atom cuts `var` itself (so that splitting its loop makes the address affine), or 0. */
-int64_t index_cut(Index a, const Var *var);
+/* A divisor by which an atom cuts `var` itself (so that splitting its loop makes the address affine), or 0.  `first`,
+ * which may be NULL: the first value of var that begins a part, where they begin at a constant. */
+int64_t index_cut(Index a, const Var *var, int64_t *first);
 
 /* A copy of the block in which every use of the variable is `with`. */
 Block block_substitute(Arena *arena, const Block *block, const Var *var, Index with);
@@ -204,6 +207,9 @@ Stmt *stmt_lanes(Arena *arena, Block *block, const Var *var, uint32_t lanes);
 void stmt_local(Arena *arena, Block *block, const Local *local, const Expr *value);
 void stmt_assign(Arena *arena, Block *block, const Local *local, Index i, Index j, const Expr *value);
 void stmt_store(Arena *arena, Block *block, uint32_t buffer, Index index, const Expr *value);
+/* What the first `count` columns of registers hold, by turns. */
+void stmt_store_together(Arena *arena, Block *block, uint32_t buffer, Index index, const Local *registers,
+                         uint32_t count);
 void stmt_reduce(Arena *arena, Block *block, Word word, const Local *into, const Local *lanes);
 void stmt_meet(Arena *arena, Block *block, Word word, const Local *local, uint32_t threads);
 void stmt_barrier(Arena *arena, Block *block);

@@ -191,7 +191,7 @@ static int64_t scale_block(const Dots *d, uint32_t which)
     if (!lower_leaves(d->lower, factor, position, &leaves))
         return 0;
     for (uint32_t i = 0; i < leaves.count; i++) {
-        int64_t cut = index_cut(leaves.leaf[i].address, k);
+        int64_t cut = index_cut(leaves.leaf[i].address, k, NULL);
         block = cut > 1 && (!block || cut < block) ? cut : block;
     }
     return block;

@@ -48,7 +48,7 @@ int64_t tiled_scale_block(const Tiled *con, int64_t otherwise)
         !leaves_at(con, index_var(con->lower->arena, digits.depth), &digits, &leaves))
         return otherwise;
     for (uint32_t i = 0; i < leaves.count; i++) {
-        int64_t factor, cut = index_cut(leaves.leaf[i].address, digits.depth);
+        int64_t factor, cut = index_cut(leaves.leaf[i].address, digits.depth, NULL);
         if (cut > 1 && !index_factor(leaves.leaf[i].address, digits.depth, &factor))
             return cut;
     }

@@ -231,7 +231,7 @@ static bool cut_depth(Tiled *con, const Rows *rows)
     if (!rows_operand(con, rows, k, &address))
         return false;
     bool whole = index_factor(address, k, &step);
-    int64_t cut = whole ? con->depth : index_cut(address, k);
+    int64_t cut = whole ? con->depth : index_cut(address, k, NULL);
     if (cut <= 1 || con->depth % cut)
         return false;
     int64_t shorter = whole ? tiled_divided_depth(cut, con->lanes) : largest_divisor(cut, least(cut, 2 * con->lanes));
@@ -253,7 +253,7 @@ static bool try_rows(Tiled *con, Rows *rows, bool *again)
         return false;
     if (set_operand(con, address, depth, NULL, con->pixel))
         return true;
-    int64_t cut = index_cut(address, con->pixel);
+    int64_t cut = index_cut(address, con->pixel, NULL);
     if (cut > 1 && cut < con->out_w && con->out_w % cut == 0) {
         rows->inner = cut;
         *again = true;

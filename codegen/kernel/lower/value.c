@@ -71,6 +71,9 @@ Index lower_gather_row(Lower *lower, const Node *node, const Index *position)
     Arena *arena = lower->arena;
     int64_t extent = value_shape(lower->graph, node->in[0])->dim[gather_dimension(lower->graph, node)];
     DType dtype = value_type(lower->graph, node->in[1])->dtype;
+    Index known;
+    if (lower_known_row(lower, node->in[1], position[0], extent, &known))
+        return known;
     const Expr *at = lower_value(lower, node->in[1], position);
     if (dtype == DT_U64) /* before it becomes one with a sign */
         at = expr_word(arena, WORD_MIN, dtype, at, expr_number(arena, dtype, (double)(extent - 1)), NULL);
@@ -203,6 +206,17 @@ Index lower_band_address(Lower *lower, const Index *position)
     return index_add(arena, index_scale(arena, pixel, shape->dim[1]), position[1]);
 }
 
+/* Between elements of a tensor that has memory of its own there are elements of it. */
+static const Expr *load_element(Lower *lower, ValueId value, const Index *position)
+{
+    DType dtype = value_type(lower->graph, value)->dtype;
+    uint32_t buffer = lower_buffer(lower, value, false);
+    const Storage *storage = &lower->storage->at[lower->kernel->buffer[buffer].storage];
+    bool whole = dtype == DT_F32 && storage->inside == NONE && !storage->has_parts;
+    return (whole ? expr_load_spread : expr_load)(lower->arena, dtype, buffer,
+                                                  lower_value_address(lower, value, position));
+}
+
 const Expr *lower_value(Lower *lower, ValueId value, const Index *position)
 {
     const Type *type = value_type(lower->graph, value);
@@ -219,8 +233,7 @@ const Expr *lower_value(Lower *lower, ValueId value, const Index *position)
         return expr_load(lower->arena, type->dtype, lower->strip->buffer, strip_address(lower, position));
     const Node *node = value_producer(lower->graph, value);
     if (!node || (!kernel_has(lower, node) && !kernel_value_is_inline(lower->graph, value)))
-        return expr_load(lower->arena, type->dtype, lower_buffer(lower, value, false),
-                         lower_value_address(lower, value, position));
+        return load_element(lower, value, position);
 
     const Expr *known = remembered(lower, value, position);
     if (known)
