@@ -1,60 +1,74 @@
 /* Positions of a gather that are known, and follow a rule: those of every element, of each second one, in reverse, or
  * of each one several times, as an image made larger takes the nearest.  Then nothing is read to find a row, and what
  * is done with a loop over it knows where its neighbours are. */
+#include "base/number.h"
 #include "kernel/lower/lower.h"
+
+#include <math.h>
+#include <string.h>
 
 #define MOST_KNOWN (1 << 16) /* elements that are looked at */
 
-/* first + step * i, or first + (i + shift) / repeats */
-typedef struct Rule {
-    int64_t first, step, shift, repeats;
-} Rule;
-
-static int64_t row_of(const Rule *rule, int64_t i)
+static int64_t number_at(const Rule *rule, int64_t i)
 {
     return rule->first + (rule->repeats ? (i + rule->shift) / rule->repeats : rule->step * i);
 }
 
-static int64_t row_at(const Tensor *list, int64_t i, int64_t extent)
+/* Those of a table are far smaller. */
+static bool is_position(const Tensor *list, int64_t i)
 {
-    double row = tensor_number(list, i);
-    return (int64_t)(row < 0 ? row + (double)extent : row);
+    return fabs(tensor_number(list, i)) < 0x1p53;
 }
 
-/* The number of elements from `begin` on that are the same. */
-static int64_t run_from(const Tensor *list, int64_t begin, int64_t count, int64_t extent)
+/* How many from `begin` on are the same. */
+static int64_t run_from(const Tensor *list, int64_t begin, int64_t count)
 {
     int64_t end = begin;
-    while (end < count && row_at(list, end, extent) == row_at(list, begin, extent))
+    while (end < count && tensor_number(list, end) == tensor_number(list, begin))
         end++;
     return end - begin;
 }
 
-/* By its first elements: the first run may be cut off. */
-static Rule rule_of(const Tensor *list, int64_t count, int64_t extent)
+/* By its first elements: the first run may be cut off, and so may the second, if it is the last. */
+static Rule first_rule(const Tensor *list, int64_t count)
 {
-    Rule rule = {.first = row_at(list, 0, extent)};
-    int64_t run = run_from(list, 0, count, extent), next = run < count ? run_from(list, run, count, extent) : 0;
-    bool repeats = run < count && (run > 1 || next > 1);
-    rule.step = count > 1 ? row_at(list, 1, extent) - rule.first : 0;
-    rule.repeats = repeats ? (next > run || run + next < count ? next : run) : 0;
-    rule.repeats = repeats && rule.repeats < run ? run : rule.repeats;
-    rule.shift = repeats ? rule.repeats - run : 0;
+    Rule rule = {.first = (int64_t)tensor_number(list, 0)};
+    int64_t run = run_from(list, 0, count), next = run < count ? run_from(list, run, count) : 0;
+    if (next && (run > 1 || next > 1)) {
+        rule.repeats = run + next < count || next > run ? next : run;
+        rule.repeats = most(rule.repeats, run);
+        rule.shift = rule.repeats - run;
+    } else if (next)
+        rule.step = (int64_t)tensor_number(list, 1) - rule.first;
     return rule;
+}
+
+bool lower_rule_of(const Graph *graph, ValueId list, Rule *rule)
+{
+    const Value *value = &graph->value[list];
+    int64_t count = shape_elements(&value->type->shape);
+    memset(rule, 0, sizeof *rule); /* compared as bytes */
+    if (value->role != ROLE_CONST || !dtype_is_int(value->type->dtype) || value->type->shape.rank != 1 || count < 1 ||
+        count > MOST_KNOWN || !is_position(value->data, 0) || (count > 1 && !is_position(value->data, 1)))
+        return false;
+    Rule found = first_rule(value->data, count);
+    for (int64_t i = 0; i < count; i++)
+        if (tensor_number(value->data, i) != (double)number_at(&found, i))
+            return false;
+    *rule = found;
+    return true;
 }
 
 bool lower_known_row(Lower *lower, ValueId list, Index at, int64_t extent, Index *row)
 {
-    const Value *value = &lower->graph->value[list];
-    int64_t count = shape_elements(&value->type->shape);
-    if (value->role != ROLE_CONST || value->type->shape.rank != 1 || count < 1 || count > MOST_KNOWN)
+    Rule rule;
+    if (!lower_rule_of(lower->graph, list, &rule))
         return false;
-    Rule rule = rule_of(value->data, count, extent);
-    for (int64_t i = 0; i < count; i++) {
-        int64_t known = row_at(value->data, i, extent);
-        if (known < 0 || known >= extent || known != row_of(&rule, i))
-            return false;
-    }
+    int64_t begin = rule.first, end = number_at(&rule, value_shape(lower->graph, list)->dim[0] - 1);
+    if (begin < 0 && end < 0) /* counted from the end */
+        rule.first += extent, begin += extent, end += extent;
+    if (least(begin, end) < 0 || most(begin, end) >= extent)
+        return false;
     Arena *arena = lower->arena;
     Index steps = rule.repeats ? index_div(arena, index_add(arena, at, index_constant(rule.shift)), rule.repeats)
                                : index_scale(arena, at, rule.step);

@@ -159,7 +159,12 @@ bool kernel_computes(const Lower *lower, ValueId value);
 bool lower_memory_source(Lower *lower, ValueId value, const Index *position, ValueId *source, Index *address);
 /* The position that a gather or a scatter finds at this position of its indices, brought into range. */
 Index lower_gather_row(Lower *lower, const Node *node, const Index *position);
-/* The same where the list of positions is known, and follows a rule; `extent` of the table's dimension. */
+/* A list of integers that is known, and follows a rule: first + step * i, or first + (i + shift) / repeats. */
+typedef struct Rule {
+    int64_t first, step, shift, repeats;
+} Rule;
+bool lower_rule_of(const Graph *graph, ValueId list, Rule *rule); /* else all zeros */
+/* The row of a gather where its list of positions is such; `extent` of the table's dimension. */
 bool lower_known_row(Lower *lower, ValueId list, Index at, int64_t extent, Index *row);
 /* Where the part of a dynamic slice or update begins in a dimension, clamped so that it stays inside. */
 Index lower_dynamic_begin(Lower *lower, const Node *node, uint32_t dimension);

@@ -1,8 +1,6 @@
 /* Loops over the memory of a type: adjacent ones merged where every access allows, the last one in vectors. */
 #include "base/number.h"
-#include "kernel/lower/lower.h"
-
-#define MOST_TOGETHER 8 /* vectors that are interleaved where they are stored */
+#include "kernel/lower/nest.h"
 
 typedef struct Merge {
     const Var *const *var;
@@ -95,15 +93,21 @@ static void find_cut(const Expr *expr, const Var *var, int64_t *cut, int64_t *fi
             find_cut(expr->arg[i], var, cut, first);
 }
 
+int64_t nest_cut(const Block *body, const Var *var, int64_t *first)
+{
+    int64_t cut = 0;
+    for (const Stmt *stmt = body->first; stmt && !cut; stmt = stmt->next)
+        if (stmt->value)
+            find_cut(stmt->value, var, &cut, first);
+    return cut;
+}
+
 /* The same elements several times, as of a tiled image: a loop over the times, and vectors of the elements. */
 static bool finish_times(Lower *lower, const Var *var, int64_t extent, LoopKind kind, Vectorizes vectorizes,
                          const Block *body)
 {
     Arena *arena = lower->arena;
-    int64_t cut = 0, lanes = lower->target->lanes;
-    for (const Stmt *stmt = body->first; stmt && !cut; stmt = stmt->next)
-        if (stmt->value)
-            find_cut(stmt->value, var, &cut, NULL);
+    int64_t lanes = lower->target->lanes, cut = nest_cut(body, var, NULL);
     if (lanes < 2 || cut < lanes || cut >= extent || extent % cut)
         return false;
     const Var *time = index_var_new(arena, "time", 0, extent / cut - 1),
@@ -127,8 +131,8 @@ int64_t lower_rest_lanes(const Lower *lower, int64_t lanes, int64_t rest)
     return 0;
 }
 
-static void vector_loop(Lower *lower, const Var *var, int64_t begin, int64_t end, int64_t lanes, LoopKind kind,
-                        const Block *body)
+void nest_vector_loop(Lower *lower, const Var *var, int64_t begin, int64_t end, int64_t lanes, LoopKind kind,
+                      const Block *body)
 {
     Arena *arena = lower->arena;
     const Var *step = index_var_new(arena, var->name, begin, end - lanes),
@@ -137,78 +141,6 @@ static void vector_loop(Lower *lower, const Var *var, int64_t begin, int64_t end
     Block *around = loops ? &stmt_for(arena, lower->block, step, begin, end, lanes, kind)->body : lower->block;
     Index at = index_add(arena, loops ? index_var(arena, step) : index_constant(begin), index_var(arena, lane));
     stmt_lanes(arena, around, lane, (uint32_t)lanes)->body = block_substitute(arena, body, var, at);
-}
-
-/* Elements of several sources by turns, as pixels that were channels, or each of one several times, as of an image made
- * larger: of each source a vector, interleaved where they are stored. */
-
-typedef struct Turns {
-    const Var *each;      /* rounds, of which every source gives an element */
-    int64_t count, first; /* sources; elements before the first round */
-    Stmt store[MOST_TOGETHER];
-} Turns;
-
-static bool see_turns(const Lower *lower, const Var *var, int64_t extent, const Block *body, Turns *turns)
-{
-    const Stmt *store = body->first;
-    int64_t factor;
-    *turns = (Turns){0};
-    if (lower->target->dialect != DIALECT_VECTOR || lower->target->small || lower->target->lanes < 4 || store->next ||
-        store->kind != STMT_STORE || store->value->dtype != DT_F32 || !index_factor(store->index, var, &factor) ||
-        factor != 1)
-        return false;
-    find_cut(store->value, var, &turns->count, &turns->first);
-    if (turns->count < 2 || turns->count > MOST_TOGETHER || turns->count == 5 || turns->count == 7 ||
-        (extent - turns->first) / turns->count < 4)
-        return false;
-    turns->each = index_var_new(lower->arena, var->name, 0, (extent - turns->first) / turns->count - 1);
-    Index round = index_scale(lower->arena, index_var(lower->arena, turns->each), turns->count);
-    bool vectorize = true;
-    for (int64_t j = 0; j < turns->count && vectorize; j++) {
-        Index at = index_add(lower->arena, round, index_constant(turns->first + j));
-        turns->store[j] = *block_substitute(lower->arena, body, var, at).first;
-        vectorize = stmt_value_vectorizes(&turns->store[j], turns->each);
-    }
-    return vectorize && index_factor(turns->store[0].index, turns->each, &factor) && factor == turns->count;
-}
-
-static void store_turns(Lower *lower, const Turns *turns, int64_t begin, int64_t end, int64_t lanes, LoopKind kind)
-{
-    Arena *arena = lower->arena;
-    const Local *registers = lower_registers(lower, "v", DT_F32, true, 1, turns->count);
-    Block body = {0};
-    stmt_local(arena, &body, registers, NULL);
-    for (int64_t j = 0; j < turns->count; j++)
-        stmt_assign(arena, &body, registers, index_constant(0), index_constant(j), turns->store[j].value);
-    stmt_store_together(arena, &body, turns->store[0].buffer, turns->store[0].index, registers, (uint32_t)turns->count);
-    vector_loop(lower, turns->each, begin, end, lanes, kind, &body);
-}
-
-/* Elements [begin, end) one by one. */
-static void plain_loop(Lower *lower, const Var *var, int64_t begin, int64_t end, LoopKind kind, const Block *body)
-{
-    const Var *rest = index_var_new(lower->arena, var->name, begin, end - 1);
-    if (begin < end)
-        stmt_for(lower->arena, lower->block, rest, begin, end, 1, kind)->body =
-            block_substitute(lower->arena, body, var, index_var(lower->arena, rest));
-}
-
-static bool finish_turns(Lower *lower, const Var *var, int64_t extent, LoopKind kind, const Block *body)
-{
-    Turns turns;
-    int64_t lanes = lower->target->lanes, done = 0;
-    if (!see_turns(lower, var, extent, body, &turns))
-        return false;
-    int64_t rounds = turns.each->high + 1;
-    plain_loop(lower, var, 0, turns.first, kind, body);
-    for (; lanes; lanes = lower_rest_lanes(lower, lanes, rounds - done)) {
-        int64_t end = done + (rounds - done) / lanes * lanes;
-        if (done < end)
-            store_turns(lower, &turns, done, end, lanes, kind);
-        done = end;
-    }
-    plain_loop(lower, var, turns.first + done * turns.count, extent, kind, body);
-    return true;
 }
 
 #define MOST_ENDS 4 /* of ranges, so that text stays short */
@@ -307,13 +239,13 @@ void lower_finish_loop(Lower *lower, const Var *var, int64_t extent, LoopKind ki
 
     if (!vectors &&
         (finish_blocks(lower, var, extent, kind, vectorizes, &body) ||
-         finish_times(lower, var, extent, kind, vectorizes, &body) || finish_turns(lower, var, extent, kind, &body) ||
+         finish_times(lower, var, extent, kind, vectorizes, &body) || turns_finish(lower, var, extent, kind, &body) ||
          finish_ranges(lower, var, extent, kind, vectorizes, &body)))
         return;
     for (int64_t end; vectors && lanes; lanes = lower_rest_lanes(lower, lanes, extent - done)) {
         end = done + (extent - done) / lanes * lanes;
         if (done < end)
-            vector_loop(lower, var, done, end, lanes, kind, &body);
+            nest_vector_loop(lower, var, done, end, lanes, kind, &body);
         done = end;
     }
     if (done > 0 && done < extent) {
@@ -424,6 +356,7 @@ void lower_nest_each_by(Lower *lower, const Type *type, Vectorizes vectorizes, L
         lower_leave(lower, start);
         return;
     }
+    turns_join_rows(lower, loop, &loops, &body);
     for (uint32_t i = 0; i + 1 < loops; i++)
         if (loop[i]->high > 0)
             lower->block = &stmt_for(lower->arena, lower->block, loop[i], 0, loop[i]->high + 1, 1, LOOP_PARALLEL)->body;

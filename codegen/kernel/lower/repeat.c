@@ -145,6 +145,7 @@ static void describe_value(Lower *lower, ValueId value, uint32_t depth)
     }
     From from = value_from(lower, value);
     double number = 0;
+    Rule rule;
     uint32_t users = lower->users->first[value + 1] - lower->users->first[value];
     put(repeats, &v->type, sizeof v->type);
     put_int(repeats, v->role);
@@ -155,6 +156,8 @@ static void describe_value(Lower *lower, ValueId value, uint32_t depth)
     put_int(repeats, from == FROM_HERE && kernel_stores(lower, value));
     put_int(repeats, value_is_number(lower->graph, value, &number));
     put(repeats, &number, sizeof number);
+    put_int(repeats, lower_rule_of(lower->graph, value, &rule));
+    put(repeats, &rule, sizeof rule);
     describe_storage(lower, value, depth + 1);
     if (from == FROM_VIEW)
         describe_node(lower, value_producer(lower->graph, value), depth + 1);
