@@ -38,7 +38,8 @@ class Part(nn.Module):
         self.model, self.given, self.result = model, given, result
 
     def forward(self, x):
-        return getattr(self.model(**{self.given: x}), self.result)
+        made = self.model(**{self.given: x})
+        return made[self.result] if isinstance(made, dict) else getattr(made, self.result)
 
 
 def tokens(count):
@@ -132,6 +133,159 @@ def tcn():
     return nn.Sequential(*sum(layers, [])), torch.randn(1, 64, 400)
 
 
+def segmentation(name, size=224):
+    return lambda: (Part(torchvision.models.get_model(name, weights=None, weights_backbone=None, num_classes=21), "input", "out"),
+                    torch.randn(1, 3, size, size))
+
+
+def convolution(before, after, taps, stride=1, act=nn.ReLU, norm=nn.BatchNorm2d):
+    return nn.Sequential(nn.Conv2d(before, after, taps, stride, taps // 2, bias=False), norm(after), act())
+
+
+class Added(nn.Module):
+    """What layers make of x, added to it"""
+
+    def __init__(self, *layers):
+        super().__init__()
+        self.layers = nn.Sequential(*layers)
+
+    def forward(self, x):
+        return x + self.layers(x)
+
+
+def fcn32():
+    layers = [[convolution(a, b, 3), nn.MaxPool2d(2)] for a, b in ((3, 32), (32, 64), (64, 128), (128, 128), (128, 128))]
+    return nn.Sequential(*sum(layers, []), nn.Conv2d(128, 21, 1), nn.ConvTranspose2d(21, 21, 64, 32, 16)), torch.randn(1, 3, 224, 224)
+
+
+def fsrcnn():
+    mapping = sum([[nn.Conv2d(12, 12, 3, padding=1), nn.PReLU(12)] for _ in range(4)], [])
+    layers = [nn.Conv2d(1, 56, 5, padding=2), nn.PReLU(56), nn.Conv2d(56, 12, 1), nn.PReLU(12), *mapping, nn.Conv2d(12, 56, 1), nn.PReLU(56)]
+    return nn.Sequential(*layers, nn.ConvTranspose2d(56, 1, 9, 3, 4, output_padding=2)), torch.randn(1, 1, 100, 100)
+
+
+def edsr():
+    blocks = [Added(nn.Conv2d(64, 64, 3, padding=1), nn.ReLU(), nn.Conv2d(64, 64, 3, padding=1)) for _ in range(8)]
+    grow = [nn.Conv2d(64, 256, 3, padding=1), nn.PixelShuffle(2), nn.Conv2d(64, 3, 3, padding=1)]
+    return nn.Sequential(nn.Conv2d(3, 64, 3, padding=1), Added(*blocks), *grow), torch.randn(1, 3, 64, 64)
+
+
+def style():
+    def reflected(before, after, taps, stride=1):
+        return [nn.ReflectionPad2d(taps // 2), nn.Conv2d(before, after, taps, stride), nn.InstanceNorm2d(after, affine=True), nn.ReLU()]
+
+    down = reflected(3, 32, 9) + reflected(32, 64, 3, 2) + reflected(64, 128, 3, 2)
+    blocks = [Added(*reflected(128, 128, 3), *reflected(128, 128, 3)[:-1]) for _ in range(5)]
+    up = sum([[nn.Upsample(scale_factor=2), *reflected(a, b, 3)] for a, b in ((128, 64), (64, 32))], [])
+    return nn.Sequential(*down, *blocks, *up, nn.ReflectionPad2d(4), nn.Conv2d(32, 3, 9)), torch.randn(1, 3, 128, 128)
+
+
+def generator(depth, before, after):
+    """A U-Net of 4x4 windows around the next smaller one"""
+    down = [nn.LeakyReLU(0.2), nn.Conv2d(before, after, 4, 2, 1), nn.BatchNorm2d(after)]
+    inner = [Beside(generator(depth - 1, after, min(2 * after, 256)))] if depth else []
+    up = [nn.ReLU(), nn.ConvTranspose2d(2 * after if depth else after, before, 4, 2, 1), nn.BatchNorm2d(before)]
+    return nn.Sequential(*down, *inner, *up)
+
+
+class Beside(Added):
+    def forward(self, x):
+        return torch.cat([x, self.layers(x)], 1)
+
+
+def pix2pix():
+    inner = Beside(generator(4, 32, 64))
+    return nn.Sequential(nn.Conv2d(3, 32, 4, 2, 1), inner, nn.ReLU(), nn.ConvTranspose2d(64, 3, 4, 2, 1), nn.Tanh()), torch.randn(1, 3, 256, 256)
+
+
+def hifigan():
+    layers, widths = [nn.Conv1d(80, 256, 7, padding=3)], (256, 128, 64, 32, 16)
+    for before, after, stride in zip(widths, widths[1:], (8, 8, 2, 2)):
+        layers += [nn.LeakyReLU(0.1), nn.ConvTranspose1d(before, after, 2 * stride, stride, stride // 2)]
+        for d in (1, 3, 5):
+            layers.append(Added(nn.LeakyReLU(0.1), nn.Conv1d(after, after, 7, padding=3 * d, dilation=d)))
+    return nn.Sequential(*layers, nn.LeakyReLU(0.1), nn.Conv1d(16, 1, 7, padding=3), nn.Tanh()), torch.randn(1, 80, 40)
+
+
+class Separator(nn.Module):
+    """Conv-TasNet: a mask over frames of sound"""
+
+    def __init__(self):
+        super().__init__()
+        blocks = [Added(nn.Conv1d(128, 256, 1), nn.PReLU(), nn.GroupNorm(1, 256), nn.Conv1d(256, 256, 3, padding=2**d, dilation=2**d, groups=256),
+                        nn.PReLU(), nn.GroupNorm(1, 256), nn.Conv1d(256, 128, 1)) for d in range(6)]
+        self.encode, self.decode = nn.Conv1d(1, 256, 16, 8), nn.ConvTranspose1d(256, 1, 16, 8)
+        self.mask = nn.Sequential(nn.GroupNorm(1, 256), nn.Conv1d(256, 128, 1), *blocks, nn.PReLU(), nn.Conv1d(128, 256, 1), nn.Sigmoid())
+
+    def forward(self, x):
+        x = torch.relu(self.encode(x))
+        return self.decode(x * self.mask(x))
+
+
+class PointNet(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.each = nn.Sequential(*sum([[nn.Conv1d(a, b, 1), nn.BatchNorm1d(b), nn.ReLU()] for a, b in ((3, 64), (64, 128), (128, 1024))], []))
+        self.all = nn.Sequential(nn.Linear(1024, 256), nn.ReLU(), nn.Linear(256, 40))
+
+    def forward(self, x):
+        return self.all(self.each(x).amax(2))
+
+
+class CRNN(nn.Module):
+    """Text in a line of an image: convolutions, then a recurrent layer over the columns"""
+
+    def __init__(self):
+        super().__init__()
+        widths = ((1, 64, (2, 2)), (64, 128, (2, 2)), (128, 256, (2, 1)), (256, 256, (4, 1)))
+        self.see = nn.Sequential(*sum([[convolution(a, b, 3), nn.MaxPool2d(p)] for a, b, p in widths], []))
+        self.read, self.head = nn.LSTM(256, 128, 2, bidirectional=True, batch_first=True), nn.Linear(256, 80)
+
+    def forward(self, x):
+        return self.head(self.read(self.see(x).squeeze(2).transpose(1, 2))[0])
+
+
+class Finder(nn.Module):
+    """A small detector: slices of the image, stages that split and join, pooling pyramid, two scales with an upsampling between"""
+
+    class Split(nn.Module):
+        def __init__(self, before, after, count):
+            super().__init__()
+            half = after // 2
+            self.one, self.two, self.last = (convolution(a, b, 1, act=nn.SiLU) for a, b in ((before, half), (before, half), (after, after)))
+            self.blocks = nn.Sequential(*(Added(convolution(half, half, 1, act=nn.SiLU), convolution(half, half, 3, act=nn.SiLU)) for _ in range(count)))
+
+        def forward(self, x):
+            return self.last(torch.cat([self.blocks(self.one(x)), self.two(x)], 1))
+
+    def __init__(self):
+        super().__init__()
+        def down(a, b):
+            return convolution(a, b, 3, 2, act=nn.SiLU)
+
+        self.stem = convolution(12, 32, 3, act=nn.SiLU)
+        self.low = nn.Sequential(down(32, 64), self.Split(64, 64, 1), down(64, 128), self.Split(128, 128, 2))
+        self.high = nn.Sequential(down(128, 256), self.Split(256, 256, 1))
+        self.before, self.after = convolution(256, 128, 1, act=nn.SiLU), convolution(512, 256, 1, act=nn.SiLU)
+        self.lateral, self.join = convolution(256, 128, 1, act=nn.SiLU), self.Split(256, 128, 1)
+        self.heads = nn.ModuleList(nn.Conv2d(c, 3 * 25, 1) for c in (128, 256))
+
+    def forward(self, x):
+        x = self.stem(torch.cat([x[..., ::2, ::2], x[..., 1::2, ::2], x[..., ::2, 1::2], x[..., 1::2, 1::2]], 1))
+        low = self.low(x)
+        pools = [self.before(self.high(low))]
+        for _ in range(3):
+            pools.append(nn.functional.max_pool2d(pools[-1], 5, 1, 2))
+        high = self.after(torch.cat(pools, 1))
+        low = self.join(torch.cat([nn.functional.interpolate(self.lateral(high), scale_factor=2), low], 1))
+        found = []
+        for head, y in zip(self.heads, (low, high)):
+            n, _, h, w = y.shape
+            y = head(y).view(n, 3, 25, h, w).permute(0, 1, 3, 4, 2)
+            found.append(torch.sigmoid(y).reshape(n, -1, 25))
+        return torch.cat(found, 1)
+
+
 def c3d():
     layers = [[nn.Conv3d(a, b, 3, padding=1), nn.ReLU(), nn.MaxPool3d(2)] for a, b in ((3, 32), (32, 64), (64, 128))]
     return nn.Sequential(*sum(layers, []), nn.AdaptiveAvgPool3d(1), nn.Flatten(), nn.Linear(128, 10)), torch.randn(1, 3, 16, 56, 56)
@@ -150,6 +304,12 @@ NETWORKS |= {
     "albert": language("AlbertModel", "AlbertConfig", 128, hidden_size=768, num_attention_heads=12, intermediate_size=3072, **EAGER),
     **{make.__name__: make for make in (clip, whisper, wav2vec, segformer, bilstm, gru, dcgan, espcn, tcn, c3d)},
     "unet": lambda: (UNet(), torch.randn(1, 3, 128, 128)),
+    **{name: segmentation(name) for name in ("fcn_resnet50", "deeplabv3_mobilenet_v3_large", "lraspp_mobilenet_v3_large")},
+    **{make.__name__: make for make in (fcn32, fsrcnn, edsr, style, pix2pix, hifigan)},
+    "tasnet": lambda: (Separator(), torch.randn(1, 1, 8000)),
+    "pointnet": lambda: (PointNet(), torch.randn(1, 3, 1024)),
+    "crnn": lambda: (CRNN(), torch.randn(1, 1, 32, 128)),
+    "finder": lambda: (Finder(), torch.randn(1, 3, 256, 256)),
 }
 
 
