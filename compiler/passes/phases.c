@@ -24,6 +24,8 @@
 
 /* Cycles of an element that is put beside its pixel, where a vector is multiplied and added in one. */
 #define INTERLEAVE_CYCLES 2
+#define SCATTERS          2 /* one cycle more in so many, where results that are apart lie in a row, without blocks */
+#define MANY_PHASES       8 /* in a row */
 #define MOST_FILLED       4 /* as large as what is asked for, in a dimension or in all: with rests of strides */
 
 typedef struct Phases {
@@ -80,6 +82,7 @@ static bool saves_cycles(const Phases *p, int64_t lanes)
     }
     int64_t apart = size * p->conv.outputs * ceil_of(p->outputs, lanes);
     int64_t together = taps * p->conv.outputs * ceil_of(p->outputs * p->count, lanes);
+    apart += p->rank == 1 ? apart / SCATTERS : 0;
     return apart > together + INTERLEAVE_CYCLES * p->outputs * p->count;
 }
 
@@ -105,16 +108,18 @@ static bool is_dense(const Phases *p)
     return taps <= MOST_FILLED * size && rows <= MOST_FILLED * results;
 }
 
-/* The phases are in memory beside the result: where kernels do without, they must be no larger than the image. */
+/* The phases are in memory beside the result: where kernels do without, they must be no larger than the image, but
+ * where those would have many long texts. */
 static bool is_worth(const Phases *p)
 {
     const Rewriter *rw = p->rw;
     ValueId weight = p->node->in[1];
     if (!is_dense(p) || (rw->context->exact && !is_exact(p)))
         return false;
+    bool fits = p->outputs * p->count <= p->conv.outputs || (p->rank == 1 && p->count >= MANY_PHASES);
     return p->count > MOST_PHASES ||
-           (p->conv.groups == 1 && p->outputs * p->count <= p->conv.outputs && rewrite_constant(rw, weight) &&
-            !widen_is(rw->graph, rw->constant, weight) && saves_cycles(p, rw->context->lanes));
+           (fits && p->conv.groups == 1 && rewrite_constant(rw, weight) && !widen_is(rw->graph, rw->constant, weight) &&
+            saves_cycles(p, rw->context->lanes));
 }
 
 /* The weight */

@@ -38,7 +38,7 @@ class Part(nn.Module):
         self.model, self.given, self.result = model, given, result
 
     def forward(self, x):
-        made = self.model(**{self.given: x})
+        made = self.model(x) if self.given == "x" else self.model(**{self.given: x})
         return made[self.result] if isinstance(made, dict) else getattr(made, self.result)
 
 
@@ -134,7 +134,7 @@ def tcn():
 
 
 def segmentation(name, size=224):
-    return lambda: (Part(torchvision.models.get_model(name, weights=None, weights_backbone=None, num_classes=21), "input", "out"),
+    return lambda: (Part(torchvision.models.get_model(name, weights=None, weights_backbone=None, num_classes=21), "x", "out"),
                     torch.randn(1, 3, size, size))
 
 
