@@ -84,30 +84,12 @@ static bool finish_blocks(Lower *lower, const Var *var, int64_t extent, LoopKind
     return true;
 }
 
-static void find_cut(const Expr *expr, const Var *var, int64_t *cut, int64_t *first)
-{
-    if (expr->kind == EXPR_LOAD && !*cut)
-        *cut = index_cut(expr->index, var, first);
-    for (int i = 0; i < 3; i++)
-        if (expr->arg[i])
-            find_cut(expr->arg[i], var, cut, first);
-}
-
-int64_t nest_cut(const Block *body, const Var *var, int64_t *first)
-{
-    int64_t cut = 0;
-    for (const Stmt *stmt = body->first; stmt && !cut; stmt = stmt->next)
-        if (stmt->value)
-            find_cut(stmt->value, var, &cut, first);
-    return cut;
-}
-
 /* The same elements several times, as of a tiled image: a loop over the times, and vectors of the elements. */
 static bool finish_times(Lower *lower, const Var *var, int64_t extent, LoopKind kind, Vectorizes vectorizes,
                          const Block *body)
 {
     Arena *arena = lower->arena;
-    int64_t lanes = lower->target->lanes, cut = nest_cut(body, var, NULL);
+    int64_t lanes = lower->target->lanes, cut = lower_cut(body, var, NULL);
     if (lanes < 2 || cut < lanes || cut >= extent || extent % cut)
         return false;
     const Var *time = index_var_new(arena, "time", 0, extent / cut - 1),
@@ -120,27 +102,6 @@ static bool finish_times(Lower *lower, const Var *var, int64_t extent, LoopKind 
     lower_finish_loop(lower, each, cut, kind, vectorizes, inside);
     lower_leave(lower, outer);
     return true;
-}
-
-int64_t lower_rest_lanes(const Lower *lower, int64_t lanes, int64_t rest)
-{
-    bool halves = lower->target->dialect == DIALECT_VECTOR && !lower->target->small && !lower->brief;
-    for (lanes /= 2; halves && lanes >= LEAST_LANES; lanes /= 2)
-        if (rest >= lanes && rest % lanes < LEAST_LANES)
-            return lanes;
-    return 0;
-}
-
-void nest_vector_loop(Lower *lower, const Var *var, int64_t begin, int64_t end, int64_t lanes, LoopKind kind,
-                      const Block *body)
-{
-    Arena *arena = lower->arena;
-    const Var *step = index_var_new(arena, var->name, begin, end - lanes),
-              *lane = index_var_new(arena, "lane", 0, lanes - 1);
-    bool loops = end - begin > lanes;
-    Block *around = loops ? &stmt_for(arena, lower->block, step, begin, end, lanes, kind)->body : lower->block;
-    Index at = index_add(arena, loops ? index_var(arena, step) : index_constant(begin), index_var(arena, lane));
-    stmt_lanes(arena, around, lane, (uint32_t)lanes)->body = block_substitute(arena, body, var, at);
 }
 
 #define MOST_ENDS 4 /* of ranges, so that text stays short */
@@ -239,13 +200,13 @@ void lower_finish_loop(Lower *lower, const Var *var, int64_t extent, LoopKind ki
 
     if (!vectors &&
         (finish_blocks(lower, var, extent, kind, vectorizes, &body) ||
-         finish_times(lower, var, extent, kind, vectorizes, &body) || turns_finish(lower, var, extent, kind, &body) ||
+         finish_times(lower, var, extent, kind, vectorizes, &body) || lower_turns(lower, var, extent, kind, &body) ||
          finish_ranges(lower, var, extent, kind, vectorizes, &body)))
         return;
     for (int64_t end; vectors && lanes; lanes = lower_rest_lanes(lower, lanes, extent - done)) {
         end = done + (extent - done) / lanes * lanes;
         if (done < end)
-            nest_vector_loop(lower, var, done, end, lanes, kind, &body);
+            lower_vector_rounds(lower, var, done, end, lanes, kind, &body);
         done = end;
     }
     if (done > 0 && done < extent) {
@@ -356,7 +317,7 @@ void lower_nest_each_by(Lower *lower, const Type *type, Vectorizes vectorizes, L
         lower_leave(lower, start);
         return;
     }
-    turns_join_rows(lower, loop, &loops, &body);
+    lower_join_turns(lower, loop, &loops, &body);
     for (uint32_t i = 0; i + 1 < loops; i++)
         if (loop[i]->high > 0)
             lower->block = &stmt_for(lower->arena, lower->block, loop[i], 0, loop[i]->high + 1, 1, LOOP_PARALLEL)->body;

@@ -19,7 +19,7 @@ static bool see_turns(const Lower *lower, const Var *var, int64_t extent, const 
         store->next || store->kind != STMT_STORE || store->value->dtype != DT_F32 ||
         !index_factor(store->index, var, &factor) || factor != 1)
         return false;
-    turns->count = nest_cut(body, var, &turns->first);
+    turns->count = lower_cut(body, var, &turns->first);
     if (turns->count < 2 || turns->count > MOST_TOGETHER || turns->count == 5 || turns->count == 7 ||
         (extent - turns->first) / turns->count < 4)
         return false;
@@ -43,7 +43,7 @@ static void store_turns(Lower *lower, const Turns *turns, int64_t begin, int64_t
     for (int64_t j = 0; j < turns->count; j++)
         stmt_assign(arena, &body, registers, index_constant(0), index_constant(j), turns->store[j].value);
     stmt_store_together(arena, &body, turns->store[0].buffer, turns->store[0].index, registers, (uint32_t)turns->count);
-    nest_vector_loop(lower, turns->each, begin, end, lanes, kind, &body);
+    lower_vector_rounds(lower, turns->each, begin, end, lanes, kind, &body);
 }
 
 /* Elements [begin, end) one by one. */
@@ -61,7 +61,7 @@ static void plain_loop(Lower *lower, const Var *var, int64_t begin, int64_t end,
         block_append(lower->block, each);
 }
 
-bool turns_finish(Lower *lower, const Var *var, int64_t extent, LoopKind kind, const Block *body)
+bool lower_turns(Lower *lower, const Var *var, int64_t extent, LoopKind kind, const Block *body)
 {
     Turns turns;
     int64_t lanes = lower->target->lanes, done = 0;
@@ -79,7 +79,7 @@ bool turns_finish(Lower *lower, const Var *var, int64_t extent, LoopKind kind, c
     return true;
 }
 
-void turns_join_rows(Lower *lower, const Var **loop, uint32_t *loops, Block *body)
+void lower_join_turns(Lower *lower, const Var **loop, uint32_t *loops, Block *body)
 {
     Arena *arena = lower->arena;
     if (*loops < 2)
