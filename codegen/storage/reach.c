@@ -217,7 +217,8 @@ static void walk_stmt(Walk *walk, const Stmt *stmt)
         walk_expr(walk, stmt->value);
     walk_index(walk, stmt->index);
     if (stmt->kind == STMT_STORE)
-        add_reach(walk, stmt->buffer, stmt->index, stmt->together ? stmt->together - 1 : 0, true);
+        for (int64_t r = 0; r < (stmt->together ? stmt->together : 1); r++)
+            add_reach(walk, stmt->buffer, index_add(walk->collector->arena, stmt->index, index_constant(r)), 0, true);
 }
 
 static bool is_plain_loop(const Stmt *stmt)

@@ -86,7 +86,7 @@ static bool choose_tile(Depthwise *dw, const int64_t *asked)
     int64_t few = dw->framed ? 1 : FEW_PIXELS; /* of several rows */
     if (asked[KNOB_HELD] == KNOB_FREE && most_pixels(dw) < (wanted == KNOB_FREE ? few : wanted))
         dw->held = false;
-    bool together = dw->framed && dw->held && dw->outputs == 1;
+    bool together = dw->framed && dw->outputs == 1;
     if (asked[KNOB_FRAMED] > 0)
         dw->together = asked[KNOB_FRAMED];
     else if (together)

@@ -9,7 +9,8 @@
 
 #include "kernel/lower/contract.h"
 
-#define MOST_TAPS    7 /* of a row, that stand one by one in the text */
+#define MOST_TAPS    7  /* of a row, that stand one by one in the text */
+#define MOST_APART   15 /* ... where they lie in several phases of a plane, which no loop goes over */
 #define MOST_OUTPUTS 32
 
 typedef enum Along {
@@ -40,7 +41,7 @@ typedef struct Depthwise {
     int64_t reach;         /* elements of the plane that vectors go to, where these are more; else 0 */
     ValueId line;          /* not all rows, but one after the other of what is made of it, into scratch; NONE */
     uint32_t line_x;       /* [block][column][lane] */
-    int64_t together;      /* rows of the result that a tile has: 1, or more where all weights are held */
+    int64_t together;      /* rows of the result that a tile has: 1, or more over a plane */
     bool edges; /* columns before columns_begin and from columns_end on are a loop; else they stand in the text */
 
     /* Operands: an element of x is at x_base + h * x_h + w * x_w; x_base is of the variables here */

@@ -27,7 +27,7 @@ static bool has_edges(const Depthwise *dw)
 bool depthwise_see_plane(Depthwise *dw)
 {
     bool gains = has_edges(dw) || dw->w.stride > 1;
-    if (dw->group_channels != 1 || dw->w.size > MOST_TAPS || dw->h.out < 1 || dw->w.out < 1)
+    if (dw->group_channels != 1 || (dw->w.size > MOST_APART && dw->w.stride > 1) || dw->h.out < 1 || dw->w.out < 1)
         return false;
     dw->h = framed(&dw->image_h);
     dw->w = framed(&dw->image_w);

@@ -75,17 +75,13 @@ const Expr *depthwise_load_weight(const DepthwiseBody *body, Block *block, int64
     return weight;
 }
 
-/* Adds one tap's products; `x` is the address of the first pixel's element. */
-static void multiply(const DepthwiseBody *body, Block *block, const DepthwiseTile *tile, Index x,
-                     const Expr *const *weight, uint32_t valid)
+/* Adds one tap's products to the sums of one row, or of all outputs; `x` is the address of the first pixel's element.
+ */
+static void multiply_row(const DepthwiseBody *body, Block *block, const DepthwiseTile *tile, int64_t row, Index x,
+                         const Expr *const *weight, uint32_t valid)
 {
     const Depthwise *dw = body->dw;
     Arena *arena = body->arena;
-    Index lane = index_var(arena, dw->lane);
-    if (tile->vectors)
-        x = sum2(body, x, scaled(body, lane, dw->w.stride * dw->x_w));
-    else if (dw->along == ALONG_CHANNELS)
-        x = sum2(body, x, lane);
     for (int64_t p = 0; p < tile->pixels; p++) {
         if (!(valid >> p & 1))
             continue;
@@ -97,12 +93,25 @@ static void multiply(const DepthwiseBody *body, Block *block, const DepthwiseTil
             element = expr_local(arena, local);
         }
         for (int64_t q = 0; q < dw->outputs; q++) {
-            const Expr *acc = expr_local_at(arena, tile->acc, index_constant(q), index_constant(p));
+            const Expr *acc = expr_local_at(arena, tile->acc, index_constant(row + q), index_constant(p));
             const Expr *product = expr_word(arena, WORD_MUL, DT_F32, element, weight[q], NULL);
-            stmt_assign(arena, block, tile->acc, index_constant(q), index_constant(p),
+            stmt_assign(arena, block, tile->acc, index_constant(row + q), index_constant(p),
                         expr_word(arena, WORD_ADD, DT_F32, acc, product, NULL));
         }
     }
+}
+
+static void multiply(const DepthwiseBody *body, Block *block, const DepthwiseTile *tile, Index x,
+                     const Expr *const *weight, uint32_t valid)
+{
+    const Depthwise *dw = body->dw;
+    Index lane = index_var(body->arena, dw->lane);
+    if (tile->vectors)
+        x = sum2(body, x, scaled(body, lane, dw->w.stride * dw->x_w));
+    else if (dw->along == ALONG_CHANNELS)
+        x = sum2(body, x, lane);
+    for (int64_t r = 0; r < most(1, tile->rows); r++)
+        multiply_row(body, block, tile, r, sum2(body, x, index_constant(r * dw->h.stride * dw->x_h)), weight, valid);
 }
 
 static uint32_t valid_pixels(const DepthwiseTile *tile, int64_t kw)
@@ -191,7 +200,7 @@ static void loaded_taps(const DepthwiseBody *body, Block *block, const Depthwise
     if (dw->group_channels > 1)
         block = &stmt_for(body->arena, block, dw->channel, 0, dw->group_channels, 1, LOOP_ROLLED)->body;
     block = lower_clamped_taps(body->lower, block, "kh", &dw->h, body->row, &kh);
-    if (tile->edge || dw->w.size > MOST_TAPS) {
+    if (tile->edge || (dw->w.size > MOST_TAPS && !(dw->framed && dw->phases > 1))) {
         const Var *var = index_var_new(body->arena, "kw", 0, dw->w.size - 1);
         if (tile->edge)
             block = lower_clamped_taps(body->lower, block, "kw", &dw->w, tile->column, &kw);
@@ -260,7 +269,7 @@ static void finish(const DepthwiseBody *body, Block *block, const DepthwiseTile 
 void depthwise_tile(const DepthwiseBody *body, Block *block, const DepthwiseTile *tile)
 {
     start(body, block, tile);
-    if (tile->rows > 1)
+    if (tile->rows > 1 && body->held)
         taps_of_rows(body, block, tile);
     else if (body->held && !tile->edge)
         held_taps(body, block, tile);

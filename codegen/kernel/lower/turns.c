@@ -10,6 +10,26 @@ typedef struct Turns {
     Stmt store[MOST_TOGETHER];
 } Turns;
 
+typedef struct Steps {
+    const Var *each;
+    bool near;
+} Steps;
+
+/* Farther ones are loaded one by one. */
+static void check_step(void *context, const Expr *load)
+{
+    Steps *steps = context;
+    int64_t step;
+    steps->near &= index_factor(load->index, steps->each, &step) && step >= 0 && step <= (load->spread ? 4 : 1);
+}
+
+static bool loads_vectors(const Expr *value, const Var *each)
+{
+    Steps steps = {each, true};
+    expr_loads(value, check_step, &steps);
+    return steps.near;
+}
+
 static bool see_turns(const Lower *lower, const Var *var, int64_t extent, const Block *body, Turns *turns)
 {
     const Stmt *store = body->first;
@@ -29,7 +49,8 @@ static bool see_turns(const Lower *lower, const Var *var, int64_t extent, const 
     for (int64_t j = 0; j < turns->count && vectorize; j++) {
         Index at = index_add(lower->arena, round, index_constant(turns->first + j));
         turns->store[j] = *block_substitute(lower->arena, body, var, at).first;
-        vectorize = stmt_value_vectorizes(&turns->store[j], turns->each);
+        vectorize =
+            stmt_value_vectorizes(&turns->store[j], turns->each) && loads_vectors(turns->store[j].value, turns->each);
     }
     return vectorize && index_factor(turns->store[0].index, turns->each, &factor) && factor == turns->count;
 }
