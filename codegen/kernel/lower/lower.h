@@ -40,6 +40,13 @@ typedef struct WeightsAsked {
 typedef struct Strip Strip;     /* strip.h */
 typedef struct Repeats Repeats; /* what kernels have become, for others that are alike (repeat.c) */
 
+typedef struct TurnedValue {
+    bool filled;
+    ValueId value;
+    uint32_t buffer;
+    Index row; /* where the row begins in it */
+} TurnedValue;
+
 struct Lower {
     Graph *graph;
     const Target *target;
@@ -64,6 +71,7 @@ struct Lower {
     uint32_t *spill;    /* per value: 1 + the scratch buffer that keeps its row, or 0; row_var indexes it */
     bool *spilled;      /* the scratch has been filled */
     Index row_position; /* position in the row of the statement being built */
+    TurnedValue turned; /* an operand of rows that is read from scratch (rows_turn.c) */
     uint32_t name_count;
     uint32_t team; /* threads that share out the window being built, which `thread` counts; 0: one does it */
     const Var *thread;

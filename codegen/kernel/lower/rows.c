@@ -6,6 +6,8 @@
  *
  * Where the target has teams of threads, a team shares out the columns of a long row, each thread keeps a part of the
  * reduction, and they meet after each stage. Rows run at once, so nothing is kept in scratch. */
+#include "base/number.h"
+#include "kernel/lower/rows.h"
 #include "kernel/lower/strip.h"
 #include "passes/extremes.h"
 #include "ops/meaning.h"
@@ -404,9 +406,12 @@ static bool rows_offers(Lower *lower, const Kernel *kernel, Recipe *recipe)
     if (!team_fits(lower->target, recipe->knob[KNOB_TEAM]))
         return false;
     rows.team = (uint32_t)recipe->knob[KNOB_TEAM];
+    RowSpace space = {rows.space, rows.row_rank, rows.columns};
     for (uint32_t n = 0; n < kernel->node_count; n++)
         recipe->rewrites |= stores_for_team(lower, &rows, lower->graph->node[kernel->node[n]].out[0]);
     plan_spills(lower, &rows, recipe);
+    if (!rows.team)
+        rows_plan_turned(lower, &space, recipe);
     return true;
 }
 
@@ -437,20 +442,62 @@ static void lower_row(Lower *lower, Rows *rows)
     }
 }
 
+/* Neighbours in the last dimension of rows, by blocks of so many. */
+static void turned_blocks(Lower *lower, Rows *rows, Index *row, TurnedRows turned, int64_t begin, int64_t blocks)
+{
+    Arena *arena = lower->arena;
+    Block *outer = lower->block;
+    const Var *block = index_var_new(arena, "block", 0, blocks - 1),
+              *r = index_var_new(arena, "r", 0, turned.count - 1);
+    if (turned.count < 1 || blocks < 1)
+        return;
+    if (blocks > 1)
+        lower->block = &stmt_for(arena, outer, block, 0, blocks, 1, LOOP_PARALLEL)->body;
+    Index first = blocks > 1 ? index_scale(arena, index_var(arena, block), turned.count) : index_constant(0);
+    turned.first = index_add(arena, first, index_constant(begin));
+    rows_fill_turned(lower, &turned);
+    Index at = turned.count > 1 ? index_var(arena, r) : index_constant(0);
+    row[rows->row_rank - 1] = index_add(arena, turned.first, at);
+    lower->turned = (TurnedValue){true, turned.value, turned.buffer, index_scale(arena, at, rows->columns)};
+    if (turned.count > 1)
+        lower->block = &stmt_for(arena, lower->block, r, 0, turned.count, 1, LOOP_SERIAL)->body;
+    lower_row(lower, rows);
+    lower->turned.filled = false;
+    lower_leave(lower, outer);
+}
+
+static void lower_turned_rows(Lower *lower, Rows *rows, Index *row, uint32_t piece)
+{
+    int64_t lanes = lower->target->lanes, extent = rows->space->dim[rows->row_rank - 1], whole = extent / lanes;
+    RowSpace space = {rows->space, rows->row_rank, rows->columns};
+    TurnedRows turned = {.space = &space,
+                         .value = rows_turned_operand(lower, &space),
+                         .buffer = lower_scratch(lower, piece),
+                         .row = row,
+                         .count = lanes};
+    turned_blocks(lower, rows, row, turned, 0, whole);
+    turned.count = extent % lanes;
+    turned_blocks(lower, rows, row, turned, whole * lanes, 1);
+}
+
 static void rows_lower(Lower *lower)
 {
     Rows rows = see_rows(lower);
     Index row[MAX_RANK];
     Block *start = lower->block;
+    uint32_t piece = rows_turned_piece(&lower->kernel->recipe);
     rows.team = (uint32_t)lower->kernel->recipe.knob[KNOB_TEAM];
-    for (uint32_t d = 0; d < rows.row_rank; d++) {
+    for (uint32_t d = 0; d + (piece != NONE) < rows.row_rank; d++) {
         const Var *var = index_var_new(lower->arena, lower_loop_names[d], 0, rows.space->dim[d] - 1);
         row[d] = index_var(lower->arena, var);
         if (rows.space->dim[d] > 1)
             lower->block = &stmt_for(lower->arena, lower->block, var, 0, rows.space->dim[d], 1, LOOP_PARALLEL)->body;
     }
     rows.row = row;
-    lower_row(lower, &rows);
+    if (piece != NONE)
+        lower_turned_rows(lower, &rows, row, piece);
+    else
+        lower_row(lower, &rows);
     lower_leave(lower, start);
 }
 

@@ -227,6 +227,9 @@ const Expr *lower_value(Lower *lower, ValueId value, const Index *position)
         return lower->bound[value];
     if (lower->spilled[value])
         return spilled_value(lower, value);
+    if (lower->turned.filled && lower->turned.value == value)
+        return expr_load(lower->arena, type->dtype, lower->turned.buffer,
+                         index_add(lower->arena, lower->turned.row, lower->row_position));
     if (lower->band.filled && lower->band.value == value)
         return expr_load(lower->arena, type->dtype, lower->band.buffer, lower_band_address(lower, position));
     if (lower->strip && strip_holds(lower->strip, value) && !kernel_makes(lower, value))
