@@ -107,7 +107,7 @@ static void count_function(Text *out, bool prints)
 /* The sign of NaN, and what else is in it, differ between machines. */
 static const char halves_text[] =
     "/* Of 16-bit floats: only one of them is NaN, or they are more than two units apart. */\n"
-    "static int apart(const unsigned x, const unsigned y, const int32_t infinity)\n"
+    "static unsigned apart(const unsigned x, const unsigned y, const int32_t infinity)\n"
     "{\n"
     "    const int32_t a = (int32_t)(x & 0x7fffu), b = (int32_t)(y & 0x7fffu);\n"
     "    const int32_t distance = (x & 0x8000u ? -a : a) - (y & 0x8000u ? -b : b);\n"
