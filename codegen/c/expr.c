@@ -77,6 +77,29 @@ static bool is_position(const Expr *expr)
     return expr->kind == EXPR_LOCAL && expr->local->dtype == DT_I64 && !expr->local->lanes && !expr->local->extent[0];
 }
 
+static bool has_wide_local(const Printer *printer, Index index)
+{
+    bool has = false;
+    for (uint32_t i = 0; i < index.count && !has; i++) {
+        const Atom *atom = index.term[i].atom;
+        if (atom->kind == ATOM_DATA)
+            has = is_position(atom->data) && printer->wide_local[atom->data->local->id];
+        else
+            has = atom->kind != ATOM_VAR && has_wide_local(printer, atom->index);
+    }
+    return has;
+}
+
+bool print_is_wide(const Printer *printer, Index index)
+{
+    return !printer->wide && has_wide_local(printer, index);
+}
+
+Str print_narrowed(Printer *printer, Str shown)
+{
+    return str_format(printer->arena, "(%s)(" STR_FMT ")", print_index_type(printer), STR_ARG(shown));
+}
+
 /* In parentheses, unless it is a variable or a quotient. */
 static Str print_dividend(Printer *printer, Index index)
 {

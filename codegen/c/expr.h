@@ -26,6 +26,7 @@ typedef struct Printer {
     Str var_name[MOST_LOOPS];
     uint32_t depth;
     bool *assigned;       /* per local id: changes after its declaration */
+    bool *wide_local;     /* per local id: a position of 64 bits, whatever the positions' type is */
     Constants *constants; /* integers of the loops are noted there, or printed as it says; NULL: they are numbers */
     Constant place;       /* what the next index is: its kind, and what it leads into */
     bool innermost;       /* in a loop that holds no other */
@@ -46,6 +47,10 @@ bool print_is_product_sum(const Printer *printer, const Expr *expr);
 /* The same, as one vector where the region has vectors. */
 Str print_vector(Printer *printer, const Expr *expr);
 Str print_index(Printer *printer, Index index);
+/* Has it more bits than the positions' type? */
+bool print_is_wide(const Printer *printer, Index index);
+/* What has, for a variable of that type: C compilers warn of what is narrowed silently. */
+Str print_narrowed(Printer *printer, Str shown);
 /* The same of a place in what is called `of`. */
 Str print_index_of(Printer *printer, Str of, Index index);
 /* A number of the loops, or the parameter that stands for it. */

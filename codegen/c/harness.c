@@ -48,27 +48,27 @@ void harness_arrays(Text *out, const Entry *entry, const Golden *golden)
 
 /* Comparison */
 
-typedef enum Compared {
-    COMPARED_NUMBERS, /* f32, f64: the largest error against the largest magnitude */
-    COMPARED_HALVES,  /* f16, bf16: at most two units apart */
-    COMPARED_EXACTLY, /* integers, bool */
-} Compared;
-
-static Compared how_compared(DType dtype)
+/* Of floats the largest error is compared with the largest magnitude; all else is to be equal. */
+static bool is_exact(DType dtype)
 {
-    return !dtype_is_float(dtype)               ? COMPARED_EXACTLY
-           : dtype == DT_F32 || dtype == DT_F64 ? COMPARED_NUMBERS
-                                                : COMPARED_HALVES;
+    return !dtype_is_float(dtype);
 }
 
-/* Is some output of the program compared so?  An empty one is not compared. */
-static bool compares(const Program *program, Compared how)
+static bool is_half(DType dtype)
+{
+    return dtype == DT_F16 || dtype == DT_BF16;
+}
+
+typedef bool DTypeTest(DType dtype);
+
+/* Has some output of the program elements of such a dtype?  An empty one is not compared. */
+static bool compares(const Program *program, DTypeTest *such)
 {
     for (uint32_t e = 0; e < program->entry_count; e++) {
         const Graph *graph = program->entry[e].graph;
         for (uint32_t i = 0; i < graph->output_count; i++) {
             const Type *type = value_type(graph, graph->output[i].value);
-            if (how_compared(type->dtype) == how && shape_elements(&type->shape))
+            if (such(type->dtype) && shape_elements(&type->shape))
                 return true;
         }
     }
@@ -104,32 +104,32 @@ static void count_function(Text *out, bool prints)
             : "    (void)name, (void)count;\n");
 }
 
-/* The sign of NaN, and what else is in it, differ between machines. */
 static const char halves_text[] =
-    "/* Of 16-bit floats: only one of them is NaN, or they are more than two units apart. */\n"
-    "static int apart(const unsigned x, const unsigned y, const int32_t infinity)\n"
+    "/* What a 16-bit float stands for, so many bits of which are its fraction. */\n"
+    "static double half_number(const unsigned x, const int bits)\n"
     "{\n"
-    "    const int32_t a = (int32_t)(x & 0x7fffu), b = (int32_t)(y & 0x7fffu);\n"
-    "    const int32_t distance = (x & 0x8000u ? -a : a) - (y & 0x8000u ? -b : b);\n"
-    "    return a > infinity || b > infinity ? a <= infinity || b <= infinity : distance > 2 || distance < -2;\n"
+    "    const int last = (1 << (15 - bits)) - 1, exponent = (int)(x >> bits) & last;\n"
+    "    const int fraction = (int)x & ((1 << bits) - 1);\n"
+    "    const double size = exponent == last ? (fraction ? (double)NAN : (double)INFINITY) :\n"
+    "        ldexp(exponent ? (1 << bits) + fraction : fraction, (exponent ? exponent : 1) - last / 2 - bits);\n"
+    "    return x & 0x8000u ? -size : size;\n"
     "}\n\n";
 
 void harness_functions(Text *out, const Program *program, bool prints)
 {
-    bool halves = compares(program, COMPARED_HALVES);
-    if (compares(program, COMPARED_NUMBERS))
+    if (compares(program, dtype_is_float))
         numbers_function(out, prints);
-    if (halves || compares(program, COMPARED_EXACTLY))
+    if (compares(program, is_exact))
         count_function(out, prints);
-    if (halves)
+    if (compares(program, is_half))
         text_printf(out, "%s", halves_text);
 }
 
 void harness_locals(Text *out, const Program *program)
 {
-    if (compares(program, COMPARED_NUMBERS))
+    if (compares(program, dtype_is_float))
         text_printf(out, "    double error = 0, scale = 0;\n");
-    if (compares(program, COMPARED_HALVES) || compares(program, COMPARED_EXACTLY))
+    if (compares(program, is_exact))
         text_printf(out, "    size_t wrong = 0;\n");
     text_printf(out, "    int bad = 0;\n");
 }
@@ -142,28 +142,33 @@ static double tolerance(const Entry *entry, Arena *arena, uint32_t i)
     return within[i] > 1e-4 ? within[i] : 1e-4;
 }
 
-static void compare_bits(Text *out, const char *got, const char *count, const char *want, DType dtype)
+static void compare_exactly(Text *out, const char *got, const char *count, const char *want)
 {
-    text_printf(out, "    wrong = 0;\n    for (size_t i = 0; i < %s; i++)\n", count);
-    if (how_compared(dtype) == COMPARED_EXACTLY)
-        text_printf(out, "        wrong += %s[i] != %s;\n", got, want);
-    else
-        text_printf(out, "        wrong += apart(%s[i], %s, %s);\n", got, want, dtype == DT_F16 ? "0x7c00" : "0x7f80");
+    text_printf(out,
+                "    wrong = 0;\n    for (size_t i = 0; i < %s; i++)\n"
+                "        wrong += %s[i] != %s;\n",
+                count, got, want);
 }
 
+static const char *number_of(Arena *arena, DType dtype, const char *element)
+{
+    if (!is_half(dtype))
+        return str_format(arena, "(double)%s", element).ptr;
+    return str_format(arena, "half_number(%s, %d)", element, dtype == DT_F16 ? 10 : 7).ptr;
+}
+
+/* An error that is NaN stays the largest. */
 static void compare_numbers(Text *out, const char *got, const char *count, const char *want)
 {
     text_printf(out,
                 "    error = scale = 0;\n"
                 "    for (size_t i = 0; i < %s; i++) {\n"
-                "        const double x = (double)%s[i], y = (double)%s;\n"
+                "        const double x = %s, y = %s;\n"
+                "        if (fabs(y) > scale && fabs(y) < 1e300)\n            scale = fabs(y);\n"
                 "        if (x == y || (x != x && y != y))\n            continue;\n"
-                "        if (!(fabs(x - y) <= error))\n            error = fabs(x - y);\n"
-                "    }\n"
-                "    for (size_t i = 0; i < %s; i++)\n"
-                "        if (fabs((double)%s) > scale && fabs((double)%s) < 1e300)\n"
-                "            scale = fabs((double)%s);\n",
-                count, got, want, count, want, want, want);
+                "        if (error == error && !(fabs(x - y) <= error))\n            error = fabs(x - y);\n"
+                "    }\n",
+                count, got, want);
 }
 
 void harness_compare(Text *out, const Entry *entry, uint32_t i)
@@ -178,11 +183,12 @@ void harness_compare(Text *out, const Entry *entry, uint32_t i)
     const char *want = str_format(&arena, STR_FMT "expected%u[%s]", STR_ARG(prefix), i, at).ptr;
     const char *name = source_string(&arena, entry->graph->output[i].name).ptr;
     bool empty = !shape_elements(&type->shape); /* it has one element for C's sake */
-    if (!empty && how_compared(type->dtype) == COMPARED_NUMBERS) {
-        compare_numbers(out, got, count, want);
+    if (!empty && dtype_is_float(type->dtype)) {
+        const char *x = number_of(&arena, type->dtype, str_format(&arena, "%s[i]", got).ptr);
+        compare_numbers(out, x, count, number_of(&arena, type->dtype, want));
         text_printf(out, "    bad |= differs(\"%s\", error, scale, %g);\n", name, tolerance(entry, &arena, i));
     } else if (!empty) {
-        compare_bits(out, got, count, want, type->dtype);
+        compare_exactly(out, got, count, want);
         text_printf(out, "    bad |= unequal(\"%s\", wrong, %s);\n", name, count);
     }
     arena_free(&arena);

@@ -5,6 +5,27 @@
 
 /* Names */
 
+/* Their text is that of print_local; names of what stands in rows and columns end in two numbers, as no others do. */
+static void take_local_names(Arena *arena, const Block *block, Map *taken)
+{
+    for (const Stmt *stmt = block->first; stmt; stmt = stmt->next) {
+        if (stmt->kind == STMT_LOCAL && !stmt->local->extent[0])
+            map_put(taken, str_format(arena, "%s%u", stmt->local->name, stmt->local->id), 0);
+        take_local_names(arena, &stmt->body, taken);
+        take_local_names(arena, &stmt->other, taken);
+    }
+}
+
+/* The role with this number, or the next that no other name has. */
+static Str numbered_role(Arena *arena, Map *taken, const char *role, uint32_t number)
+{
+    Str name;
+    do
+        name = str_format(arena, "%s%u", role, number++);
+    while (!map_add(taken, name, 0));
+    return name;
+}
+
 void print_role_names(Arena *arena, const Kernel *kernel, KernelNames *names)
 {
     names->function = kernel->name;
@@ -17,10 +38,12 @@ void print_role_names(Arena *arena, const Kernel *kernel, KernelNames *names)
         before[i] = known == MAP_NONE ? 0 : before[known] + 1;
         map_put(&last, str_from(kernel->buffer[i].role), i);
     }
+    Map taken = {.arena = arena};
+    take_local_names(arena, &kernel->body, &taken);
     for (uint32_t i = 0; i < kernel->buffer_count; i++) {
         const char *role = kernel->buffer[i].role;
         bool alone = before[map_get(&last, str_from(role))] == 0;
-        names->buffer[i] = alone ? str_from(role) : str_format(arena, "%s%u", role, before[i]);
+        names->buffer[i] = alone ? str_from(role) : numbered_role(arena, &taken, role, before[i]);
     }
 }
 

@@ -23,23 +23,14 @@ static const char *vector_type(const Printer *printer, DType dtype)
 
 /* Statements */
 
-/* A sum of what a variable of 64 bits holds, too; alone it is an int already. */
-static bool adds_data(Index a)
-{
-    bool some = false;
-    for (uint32_t i = 0; i < a.count; i++)
-        some |= a.term[i].atom->kind == ATOM_DATA;
-    return some && (a.count > 1 || a.constant);
-}
-
 static void declare_position(Printer *printer, const Local *local, Str name, Index value)
 {
     bool assigned = printer->assigned[local->id], held = printer->holds && !assigned;
     Str text = print_index_of(printer, str_from(local->name), value);
-    bool wide = local->wide && printer->target->dialect == DIALECT_VECTOR;
+    bool wide = printer->wide_local[local->id];
     const char *type = wide ? "ptrdiff_t" : print_index_type(printer);
-    if (adds_data(value) && str_is(str_from(type), "int"))
-        text = str_format(printer->arena, "(int)(" STR_FMT ")", STR_ARG(text));
+    if (!wide && print_is_wide(printer, value))
+        text = print_narrowed(printer, text);
     print_line(printer, "%s%s " STR_FMT " = " STR_FMT ";", assigned || held ? "" : "const ", type, STR_ARG(name),
                STR_ARG(text));
     if (held)
@@ -201,8 +192,15 @@ static void print_reduce(Printer *printer, const Stmt *stmt)
 static Str clamped(Printer *printer, Index bound, Index other, char side)
 {
     Str a = print_index(printer, bound), b = print_index(printer, other);
-    return str_format(printer->arena, STR_FMT " %c " STR_FMT " ? " STR_FMT " : " STR_FMT, STR_ARG(b), side, STR_ARG(a),
-                      STR_ARG(b), STR_ARG(a));
+    Str shown = str_format(printer->arena, STR_FMT " %c " STR_FMT " ? " STR_FMT " : " STR_FMT, STR_ARG(b), side,
+                           STR_ARG(a), STR_ARG(b), STR_ARG(a));
+    return print_is_wide(printer, bound) || print_is_wide(printer, other) ? print_narrowed(printer, shown) : shown;
+}
+
+static Str first_position(Printer *printer, Index low)
+{
+    Str shown = print_index(printer, low);
+    return print_is_wide(printer, low) ? print_narrowed(printer, shown) : shown;
 }
 
 static bool has_loops(const Block *block)
@@ -225,7 +223,7 @@ static void print_bounds(Printer *printer, const Stmt *stmt, Str *low, Str *high
     if (unrolls(printer, stmt))
         printer->constants = NULL;
     printer->place = (Constant){.kind = CONSTANT_BEGIN, .along = stmt->var->name};
-    *low = stmt->clamp_low ? clamped(printer, stmt->low, stmt->low_least, '>') : print_index(printer, stmt->low);
+    *low = stmt->clamp_low ? clamped(printer, stmt->low, stmt->low_least, '>') : first_position(printer, stmt->low);
     printer->place.kind = CONSTANT_END;
     *high = stmt->clamp_high ? clamped(printer, stmt->high, stmt->high_most, '<') : print_index(printer, stmt->high);
     printer->constants = constants;
@@ -496,10 +494,21 @@ static bool holds_addresses(const Printer *printer)
     return printer->target->dialect != DIALECT_CUDA && !printer->wide && cut_loops(body, NULL) > most;
 }
 
-/* Which locals change after their declaration, and do positions fit an int? */
+/* An index is of the positions' type, unless it is to be as wide as an address; all else that an i64 takes has 64 bits.
+ */
+static bool declares_wide(const Printer *printer, const Stmt *stmt)
+{
+    const Local *local = stmt->local;
+    bool index = stmt->value && stmt->value->kind == EXPR_INDEX && local->dtype == DT_I64 && !local->lanes;
+    return index ? local->wide && printer->target->dialect == DIALECT_VECTOR : local->dtype == DT_I64;
+}
+
+/* Which locals change after their declaration, which are wide, and do positions fit an int? */
 static void survey(Printer *printer, const Block *block)
 {
     for (const Stmt *stmt = block->first; stmt; stmt = stmt->next) {
+        if (stmt->kind == STMT_LOCAL)
+            printer->wide_local[stmt->local->id] = declares_wide(printer, stmt);
         if ((stmt->kind == STMT_ASSIGN || stmt->kind == STMT_REDUCE || stmt->kind == STMT_MEET) && stmt->local)
             printer->assigned[stmt->local->id] = true;
         printer->wide |= index_high(stmt->index) > INT32_MAX;
@@ -512,6 +521,7 @@ void print_start(Printer *printer)
 {
     const Kernel *kernel = printer->kernel;
     printer->assigned = ARENA_ARRAY(printer->arena, bool, block_locals(&kernel->body) + 1);
+    printer->wide_local = ARENA_ARRAY(printer->arena, bool, block_locals(&kernel->body) + 1);
     survey(printer, &kernel->body);
     printer->wide |= kernel->bytes > INT32_MAX;
     printer->holds = holds_addresses(printer);
