@@ -242,6 +242,12 @@ static Round round_of(const Stmt *stmt)
     return (Round){stmt->var, low, low + (stmt_rounds(stmt) - 1) * stmt->step};
 }
 
+/* A loop over taps all of which lie on padding. */
+static bool is_empty_loop(const Stmt *stmt)
+{
+    return is_plain_loop(stmt) && stmt_rounds(stmt) <= 0;
+}
+
 static void walk_block(Collector *c, const Block *block, uint32_t outer, bool guarded)
 {
     Walk walk = {c, {open_block(c, outer), 0}, guarded};
@@ -249,6 +255,8 @@ static void walk_block(Collector *c, const Block *block, uint32_t outer, bool gu
         bool inner = guarded || stmt->kind == STMT_IF || bounds_vary(stmt),
              known = is_plain_loop(stmt) || holds_for_one(stmt);
         walk_stmt(&walk, stmt);
+        if (is_empty_loop(stmt))
+            continue;
         if (known)
             ARENA_PUSH(c->arena, c->round, c->round_count, c->round_capacity, round_of(stmt));
         if (stmt->kind == STMT_FOR)

@@ -183,11 +183,16 @@ void pairs_fill(Pairs *p, const PairsPart *part, Index first, Block *block)
     row = index_add(arena, index_scale(arena, first, h->stride), index_scale(arena, s, pairs_source_step(h)));
     Line line = {.pairs = p, .part = part, .to = index_scale(arena, s, part->in_width * p->room)};
     line.row = index_add(arena, row, index_constant(-h->before));
+    int64_t count = part->in_width * p->room;
+    if (index_high(line.row) < 0 || index_low(line.row) >= h->in) { /* nothing but padding */
+        fill_zeros(&line, block, 0, count, 1);
+        return;
+    }
     if (index_low(line.row) >= 0 && index_high(line.row) < h->in) {
         fill_line(&line, block);
         return;
     }
     Stmt *inside = stmt_if(arena, block, line.row, 0, h->in);
     fill_line(&line, &inside->body);
-    fill_zeros(&line, &inside->other, 0, part->in_width * p->room, 1);
+    fill_zeros(&line, &inside->other, 0, count, 1);
 }
