@@ -10,7 +10,7 @@ typedef struct Rewriter {
     Graph *graph; /* its node array is the new schedule, still growing */
     Arena *scratch;
     const PassContext *context; /* of the pass that rewrites */
-    ValueId *map; /* what has become of the values there were at the start */
+    ValueId *map;               /* what has become of the values there were at the start */
     /* Per value, also new ones: */
     bool *constant; /* as of constant.h */
     uint32_t *uses; /* operands, outputs and updates that mention it */
