@@ -204,7 +204,7 @@ def test_dialects(arguments, folder):
     for cc in ("gcc", "clang"):
         for source, target in (("many.c", "generic"), ("many_x86_64_v2.c", "x86-64-v2"), ("many_x86_64_v3.c", "x86-64-v3")):
             error = error or build.check_plus_plus(folder / source, target, cc)
-        error = error or build.compile_source(folder / "many.c", "generic", cc, "-Os",
+        error = error or build.compile_source(folder / "many.c", "generic", cc, "-Os", "-Wconversion", "-Wshadow",
                                               "-Wstrict-prototypes", "-Wmissing-prototypes")
     return error
 
