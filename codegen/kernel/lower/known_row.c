@@ -9,7 +9,7 @@
 
 #define MOST_KNOWN (1 << 16) /* elements that are looked at */
 
-static int64_t number_at(const Rule *rule, int64_t i)
+static int64_t number_at(const ListRule *rule, int64_t i)
 {
     return rule->first + (rule->repeats ? (i + rule->shift) / rule->repeats : rule->step * i);
 }
@@ -30,9 +30,9 @@ static int64_t run_from(const Tensor *list, int64_t begin, int64_t count)
 }
 
 /* By its first elements: the first run may be cut off, and so may the second, if it is the last. */
-static Rule first_rule(const Tensor *list, int64_t count)
+static ListRule first_rule(const Tensor *list, int64_t count)
 {
-    Rule rule = {.first = (int64_t)tensor_number(list, 0)};
+    ListRule rule = {.first = (int64_t)tensor_number(list, 0)};
     int64_t run = run_from(list, 0, count), next = run < count ? run_from(list, run, count) : 0;
     if (next && (run > 1 || next > 1)) {
         rule.repeats = run + next < count || next > run ? next : run;
@@ -43,7 +43,7 @@ static Rule first_rule(const Tensor *list, int64_t count)
     return rule;
 }
 
-bool lower_rule_of(const Graph *graph, ValueId list, Rule *rule)
+bool lower_rule_of(const Graph *graph, ValueId list, ListRule *rule)
 {
     const Value *value = &graph->value[list];
     int64_t count = shape_elements(&value->type->shape);
@@ -51,7 +51,7 @@ bool lower_rule_of(const Graph *graph, ValueId list, Rule *rule)
     if (value->role != ROLE_CONST || !dtype_is_int(value->type->dtype) || value->type->shape.rank != 1 || count < 1 ||
         count > MOST_KNOWN || !is_position(value->data, 0) || (count > 1 && !is_position(value->data, 1)))
         return false;
-    Rule found = first_rule(value->data, count);
+    ListRule found = first_rule(value->data, count);
     for (int64_t i = 0; i < count; i++)
         if (tensor_number(value->data, i) != (double)number_at(&found, i))
             return false;
@@ -61,7 +61,7 @@ bool lower_rule_of(const Graph *graph, ValueId list, Rule *rule)
 
 bool lower_known_row(Lower *lower, ValueId list, Index at, int64_t extent, Index *row)
 {
-    Rule rule;
+    ListRule rule;
     if (!lower_rule_of(lower->graph, list, &rule))
         return false;
     int64_t begin = rule.first, end = number_at(&rule, value_shape(lower->graph, list)->dim[0] - 1);

@@ -168,10 +168,10 @@ bool lower_memory_source(Lower *lower, ValueId value, const Index *position, Val
 /* The position that a gather or a scatter finds at this position of its indices, brought into range. */
 Index lower_gather_row(Lower *lower, const Node *node, const Index *position);
 /* A list of integers that is known, and follows a rule: first + step * i, or first + (i + shift) / repeats. */
-typedef struct Rule {
+typedef struct ListRule {
     int64_t first, step, shift, repeats;
-} Rule;
-bool lower_rule_of(const Graph *graph, ValueId list, Rule *rule); /* else all zeros */
+} ListRule;
+bool lower_rule_of(const Graph *graph, ValueId list, ListRule *rule); /* else all zeros */
 /* The row of a gather where its list of positions is such; `extent` of the table's dimension. */
 bool lower_known_row(Lower *lower, ValueId list, Index at, int64_t extent, Index *row);
 /* Where the part of a dynamic slice or update begins in a dimension, clamped so that it stays inside. */

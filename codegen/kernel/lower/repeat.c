@@ -145,7 +145,7 @@ static void describe_value(Lower *lower, ValueId value, uint32_t depth)
     }
     From from = value_from(lower, value);
     double number = 0;
-    Rule rule;
+    ListRule rule;
     uint32_t users = lower->users->first[value + 1] - lower->users->first[value];
     put(repeats, &v->type, sizeof v->type);
     put_int(repeats, v->role);

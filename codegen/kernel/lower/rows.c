@@ -411,7 +411,7 @@ static bool rows_offers(Lower *lower, const Kernel *kernel, Recipe *recipe)
         recipe->rewrites |= stores_for_team(lower, &rows, lower->graph->node[kernel->node[n]].out[0]);
     plan_spills(lower, &rows, recipe);
     if (!rows.team)
-        rows_plan_turned(lower, &space, recipe);
+        lower_plan_turned(lower, &space, recipe);
     return true;
 }
 
@@ -455,7 +455,7 @@ static void turned_blocks(Lower *lower, Rows *rows, Index *row, TurnedRows turne
         lower->block = &stmt_for(arena, outer, block, 0, blocks, 1, LOOP_PARALLEL)->body;
     Index first = blocks > 1 ? index_scale(arena, index_var(arena, block), turned.count) : index_constant(0);
     turned.first = index_add(arena, first, index_constant(begin));
-    rows_fill_turned(lower, &turned);
+    lower_fill_turned(lower, &turned);
     Index at = turned.count > 1 ? index_var(arena, r) : index_constant(0);
     row[rows->row_rank - 1] = index_add(arena, turned.first, at);
     lower->turned = (TurnedValue){true, turned.value, turned.buffer, index_scale(arena, at, rows->columns)};
@@ -471,7 +471,7 @@ static void lower_turned_rows(Lower *lower, Rows *rows, Index *row, uint32_t pie
     int64_t lanes = lower->target->lanes, extent = rows->space->dim[rows->row_rank - 1], whole = extent / lanes;
     RowSpace space = {rows->space, rows->row_rank, rows->columns};
     TurnedRows turned = {.space = &space,
-                         .value = rows_turned_operand(lower, &space),
+                         .value = lower_turned_operand(lower, &space),
                          .buffer = lower_scratch(lower, piece),
                          .row = row,
                          .count = lanes};
@@ -485,7 +485,7 @@ static void rows_lower(Lower *lower)
     Rows rows = see_rows(lower);
     Index row[MAX_RANK];
     Block *start = lower->block;
-    uint32_t piece = rows_turned_piece(&lower->kernel->recipe);
+    uint32_t piece = lower_turned_piece(&lower->kernel->recipe);
     rows.team = (uint32_t)lower->kernel->recipe.knob[KNOB_TEAM];
     for (uint32_t d = 0; d + (piece != NONE) < rows.row_rank; d++) {
         const Var *var = index_var_new(lower->arena, lower_loop_names[d], 0, rows.space->dim[d] - 1);

@@ -21,9 +21,9 @@ typedef struct TurnedRows {
 } TurnedRows;
 
 /* An operand that is read along columns which are apart; NONE. */
-ValueId rows_turned_operand(Lower *lower, const RowSpace *space);
-void rows_plan_turned(Lower *lower, const RowSpace *space, Recipe *recipe);
-uint32_t rows_turned_piece(const Recipe *recipe); /* of its scratch; NONE */
-void rows_fill_turned(Lower *lower, const TurnedRows *turned);
+ValueId lower_turned_operand(Lower *lower, const RowSpace *space);
+void lower_plan_turned(Lower *lower, const RowSpace *space, Recipe *recipe);
+uint32_t lower_turned_piece(const Recipe *recipe); /* of its scratch; NONE */
+void lower_fill_turned(Lower *lower, const TurnedRows *turned);
 
 #endif

@@ -49,7 +49,7 @@ static bool is_across(Lower *lower, const RowSpace *space, ValueId value)
            index_factor(address, j, &step) && step >= lower->target->lanes;
 }
 
-ValueId rows_turned_operand(Lower *lower, const RowSpace *space)
+ValueId lower_turned_operand(Lower *lower, const RowSpace *space)
 {
     int64_t lanes = lower->target->lanes;
     if (lower->target->dialect != DIALECT_VECTOR || lower->target->small || lower->brief || lower->lean || lanes < 4 ||
@@ -65,13 +65,13 @@ ValueId rows_turned_operand(Lower *lower, const RowSpace *space)
     return NONE;
 }
 
-void rows_plan_turned(Lower *lower, const RowSpace *space, Recipe *recipe)
+void lower_plan_turned(Lower *lower, const RowSpace *space, Recipe *recipe)
 {
-    if (rows_turned_operand(lower, space) != NONE)
+    if (lower_turned_operand(lower, space) != NONE)
         recipe_scratch(lower, recipe, turned_name, DT_F32, lower->target->lanes * space->columns, true);
 }
 
-uint32_t rows_turned_piece(const Recipe *recipe)
+uint32_t lower_turned_piece(const Recipe *recipe)
 {
     for (uint32_t i = 0; i < recipe->scratch_count; i++)
         if (recipe->scratch[i].name == turned_name)
@@ -125,7 +125,7 @@ static void fill_elements(Lower *lower, const TurnedRows *turned, int64_t from)
     }
 }
 
-void rows_fill_turned(Lower *lower, const TurnedRows *turned)
+void lower_fill_turned(Lower *lower, const TurnedRows *turned)
 {
     int64_t done = 0;
     for (int64_t lanes = lower->target->lanes; lanes >= 4; lanes /= 2)
