@@ -31,12 +31,12 @@ static bool has_scalar(Helper helper, DType dtype)
     return is_of_integers(helper) || helper == HELPER_FMOD || helper == HELPER_MOD;
 }
 
-/* Strict C99 has functions for operators, transposes by loops, and no products of pairs. */
+/* Strict C99 has functions for operators, transposes by loops, and neither products of pairs nor elements by turns. */
 static bool has_vector(const Target *target, Helper helper)
 {
     if (helper == HELPER_PAIR || helper == HELPER_QUAD || helper == HELPER_NIBBLE_AT)
         return false;
-    if (helper >= HELPER_PAIRS_I8 && helper <= HELPER_FLOATS)
+    if ((helper >= HELPER_PAIRS_I8 && helper <= HELPER_FLOATS) || (helper >= HELPER_THIRD && helper <= HELPER_STORE_8))
         return target->dialect != DIALECT_C99;
     bool of_c99 = helper == HELPER_DIV || helper > HELPER_CONVERT;
     if (target->dialect == DIALECT_C99 ? helper == HELPER_TRANSPOSE : of_c99)
