@@ -359,7 +359,8 @@ Str print_lane_stride(Printer *printer, Str of, int64_t factor)
 static Helper step_helper(const Printer *printer, int64_t step)
 {
     static const Helper helper[] = {[2] = HELPER_EVEN, [3] = HELPER_THIRD, [4] = HELPER_FOURTH};
-    return printer->target->dialect == DIALECT_VECTOR && step >= 2 && step <= 4 ? helper[step] : HELPER_GATHER;
+    int64_t most = printer->target->dialect == DIALECT_VECTOR ? 4 : 2;
+    return step >= 2 && step <= most ? helper[step] : HELPER_GATHER;
 }
 
 static Piece print_load(Printer *printer, const Expr *expr)
