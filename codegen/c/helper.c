@@ -273,18 +273,13 @@ static unsigned third_from_high(unsigned lane, unsigned lanes)
     return 3 * lane < 2 * lanes ? lane : lanes + 3 * lane - 2 * (lanes - 1);
 }
 
-/* Of two by turns: the first half, and the second. */
-static unsigned turn_low(unsigned lane, unsigned lanes)
+/* Of two by turns, element `at`. */
+static unsigned of_turns(unsigned at, unsigned lanes)
 {
-    return lane % 2 * lanes + lane / 2;
+    return at % 2 * lanes + at / 2;
 }
 
-static unsigned turn_high(unsigned lane, unsigned lanes)
-{
-    return turn_low(lane, lanes) + lanes / 2;
-}
-
-/* Of three by turns, element `at`: that of the first two, ... */
+/* Of three by turns: that of the first two, ... */
 static unsigned of_two(unsigned at, unsigned lanes)
 {
     return at % 3 == 1 ? lanes + at / 3 : at / 3;
@@ -296,59 +291,24 @@ static unsigned of_third(unsigned at, unsigned lanes)
     return at % 3 == 2 ? lanes + at / 3 : at % lanes;
 }
 
-static unsigned two_of_three_0(unsigned lane, unsigned lanes)
-{
-    return of_two(lane, lanes);
-}
-
-static unsigned two_of_three_1(unsigned lane, unsigned lanes)
-{
-    return of_two(lanes + lane, lanes);
-}
-
-static unsigned two_of_three_2(unsigned lane, unsigned lanes)
-{
-    return of_two(2 * lanes + lane, lanes);
-}
-
-static unsigned third_of_three_0(unsigned lane, unsigned lanes)
-{
-    return of_third(lane, lanes);
-}
-
-static unsigned third_of_three_1(unsigned lane, unsigned lanes)
-{
-    return of_third(lanes + lane, lanes);
-}
-
-static unsigned third_of_three_2(unsigned lane, unsigned lanes)
-{
-    return of_third(2 * lanes + lane, lanes);
-}
-
 static const struct {
     const char *word;
-    unsigned (*from)(unsigned lane, unsigned lanes);
+    unsigned (*from)(unsigned at, unsigned lanes);
+    unsigned vector; /* of those that the elements fill, the one at hand */
 } shuffles[] = {
-    {"EVENS", even_from},
-    {"THIRDS_LOW", third_from_low},
-    {"THIRDS_HIGH", third_from_high},
-    {"TURNS_LOW", turn_low},
-    {"TURNS_HIGH", turn_high},
-    {"TWO_OF_THREE_0", two_of_three_0},
-    {"TWO_OF_THREE_1", two_of_three_1},
-    {"TWO_OF_THREE_2", two_of_three_2},
-    {"THIRD_OF_THREE_0", third_of_three_0},
-    {"THIRD_OF_THREE_1", third_of_three_1},
-    {"THIRD_OF_THREE_2", third_of_three_2},
+    {"EVENS", even_from, 0},           {"THIRDS_LOW", third_from_low, 0}, {"THIRDS_HIGH", third_from_high, 0},
+    {"TURNS_LOW", of_turns, 0},        {"TURNS_HIGH", of_turns, 1},       {"TWO_OF_THREE_0", of_two, 0},
+    {"TWO_OF_THREE_1", of_two, 1},     {"TWO_OF_THREE_2", of_two, 2},     {"THIRD_OF_THREE_0", of_third, 0},
+    {"THIRD_OF_THREE_1", of_third, 1}, {"THIRD_OF_THREE_2", of_third, 2},
 };
 
 static bool print_lanes_of(HelperPrinter *printer, Str word)
 {
     for (uint32_t i = 0; i < sizeof shuffles / sizeof *shuffles; i++)
         if (str_is(word, shuffles[i].word)) {
+            unsigned first = shuffles[i].vector * printer->lanes;
             for (unsigned lane = 0; lane < printer->lanes; lane++)
-                text_printf(printer->out, "%s%u", lane ? ", " : "", shuffles[i].from(lane, printer->lanes));
+                text_printf(printer->out, "%s%u", lane ? ", " : "", shuffles[i].from(first + lane, printer->lanes));
             return true;
         }
     return false;
