@@ -30,7 +30,8 @@ typedef struct Shape {
 } Shape;
 
 /* How the elements of a shape lie in memory.  Plain is row-major.  A blocked layout cuts dimension 1 (channels) into
- * blocks of `block`, the last one padded, and puts the block innermost: NCHW16c is [N][ceil(C/16)][H][W][16]. */
+ * blocks of `block`, the last one padded, and puts the block innermost: NCHW16c is [N][ceil(C/16)][H][W][16], and
+ * NCW16c [N][ceil(C/16)][W][16]. */
 typedef struct Layout {
     uint32_t block; /* 0 is plain */
 } Layout;
@@ -67,6 +68,9 @@ bool shape_checked_elements(const Shape *shape, int64_t *elements);  /* false on
 bool shape_broadcast(const Shape *a, const Shape *b, Shape *result); /* NumPy's rule */
 
 int64_t type_bytes(const Type *type); /* as laid out in memory, padding of blocks included */
+
+/* How a layout calls the dimensions of a shape of so many: "NCW", "NCHW"; NULL where there are no blocks. */
+const char *layout_dimensions(uint32_t rank);
 
 /* `f32[1, 32, 28, 28]{NCHW16c}`, as the language writes it. */
 void type_print(Text *out, const Type *type);

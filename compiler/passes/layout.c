@@ -1,4 +1,4 @@
-/* Layout: chooses NCHW{lanes}c for the activations of convolutions.
+/* Layout: chooses NCHW{lanes}c, or NCW{lanes}c, for the activations of convolutions.
  * Needs: a flat graph, types inferred.  Keeps: shapes, dtypes and meaning; adds relayout nodes.
  *
  * A convolution whose output channels fill whole vectors writes channel blocks, and so does one that carries a gradient
@@ -36,12 +36,20 @@ typedef struct Layouter {
 
 static bool image(const Type *type)
 {
-    return type->shape.rank == 4 && type->dtype == DT_F32;
+    return layout_dimensions(type->shape.rank) && type->dtype == DT_F32;
+}
+
+static int64_t pixels_of(const Shape *image)
+{
+    int64_t pixels = 1;
+    for (uint32_t d = 2; d < image->rank; d++)
+        pixels *= image->dim[d];
+    return pixels;
 }
 
 static bool may_block(const Layouter *layouter, const Type *type)
 {
-    return image(type) && type->shape.dim[1] % layouter->lanes == 0 && type->shape.dim[2] * type->shape.dim[3] > 1;
+    return image(type) && type->shape.dim[1] % layouter->lanes == 0 && pixels_of(&type->shape) > 1;
 }
 
 /* The node goes to the new schedule; its results point there. */
@@ -132,7 +140,7 @@ static bool made_of_tokens(const Layouter *layouter, const Node *node)
     const Graph *graph = layouter->graph;
     const Type *out = value_type(graph, node->out[0]);
     uint32_t tokens = 0;
-    if (!may_block(layouter, out))
+    if (!may_block(layouter, out) || out->shape.rank < 4) /* tokens that are turned are of three, too, and no image */
         return false;
     for (uint32_t i = 0; i < node->in_count; i++) {
         if (is_number(layouter, node->in[i]) || !shape_eq(value_shape(graph, node->in[i]), &out->shape))
@@ -155,7 +163,7 @@ static uint32_t keep_elementwise(Layouter *layouter, Node *node)
         block = layout_block(graph, node->in[i]) ? layout_block(graph, node->in[i]) : block;
     if (!block && made_of_tokens(layouter, node))
         block = layouter->lanes;
-    if (!block || out->shape.rank != 4)
+    if (!block || !layout_dimensions(out->shape.rank))
         return 0;
     for (uint32_t i = 0; i < node->in_count; i++) {
         const Type *in = value_type(graph, node->in[i]);
@@ -174,7 +182,7 @@ static bool lies_by_pages(const Layouter *layouter, ValueId value)
 {
     const Type *type = value_type(layouter->graph, value);
     return !type->layout.block && may_block(layouter, type) && type->shape.dim[1] >= MANY_CHANNELS &&
-           type->shape.dim[2] * type->shape.dim[3] * 4 >= PAGE;
+           pixels_of(&type->shape) * 4 >= PAGE;
 }
 
 /* Is the value the image of convolutions that write blocks, and nothing else? */
@@ -288,7 +296,8 @@ static uint32_t keep_gather(Layouter *layouter, Node *node)
     ValueId image = node->in[0];
     bool pixels = !node_is_scatter(node) && gather_dimension(graph, node) >= 2 &&
                   may_block(layouter, value_type(graph, image)) && may_block(layouter, value_type(graph, node->out[0]));
-    if (!pixels || !(layout_block(graph, image) || layout_lies_by_pixels(graph, layouter->order, image)))
+    bool by_pixels = value_shape(graph, image)->rank == 4 && layout_lies_by_pixels(graph, layouter->order, image);
+    if (!pixels || !(layout_block(graph, image) || by_pixels))
         return keep_plain(layouter, node);
     node->in[0] = in_layout(layouter, image, layouter->lanes);
     return layouter->lanes;
@@ -355,7 +364,9 @@ static bool heeds(const Layouter *layouter, const Node *node, uint32_t stated, u
     return diag_error(
         graph->module->diag, node->place, "the layout of " STR_FMT ", " STR_FMT ", cannot be honoured: %s makes %s",
         STR_ARG(value_show(graph, node->out[0])), STR_ARG(type_show(layouter->arena, value_type(graph, node->out[0]))),
-        op_info(node->op)->name, block ? str_format(layouter->arena, "{NCHW%uc} here", block).ptr : "what is plain");
+        op_info(node->op)->name, block ? str_format(layouter->arena, "{%s%uc} here",
+                                                  layout_dimensions(value_shape(graph, node->out[0])->rank), block).ptr
+                                     : "what is plain");
 }
 
 static bool lay_out(Graph *graph, PassContext *context);

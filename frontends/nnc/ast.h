@@ -87,6 +87,7 @@ typedef struct AstType {
     const AstExpr **dim; /* NULL entries are `?` */
     uint32_t rank;
     Layout layout;
+    uint32_t layout_rank; /* the dimensions that it names; 0: none is written */
     Place place;
 } AstType;
 

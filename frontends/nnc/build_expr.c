@@ -395,7 +395,9 @@ const Type *build_eval_type(Builder *b, const AstType *type, Str open_name)
     }
     if (!shape_checked_elements(&shape, &elements))
         return build_complain(b, type->place, "this tensor is too large"), NULL;
-    if (type->layout.block && shape.rank != 4)
-        return build_complain(b, type->place, "a blocked layout is for four dimensions"), NULL;
+    if (type->layout_rank && shape.rank != type->layout_rank)
+        return build_complain(b, type->place, "the layout names %u dimensions, the type has %u", type->layout_rank,
+                              shape.rank),
+               NULL;
     return module_type(b->module, dtype, &shape, type->layout);
 }

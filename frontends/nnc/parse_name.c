@@ -80,7 +80,7 @@ const AstName *parse_name(Parser *p, const char *what)
 
 static bool bad_layout(Parser *p)
 {
-    parse_error(p, p->token.place, "unknown layout; known are NCHW and NCHW<n>c");
+    parse_error(p, p->token.place, "unknown layout; known are NCHW and NCHW<n>c, and NCW and NCW<n>c");
     while (p->token.kind != T_END && !p->token.newline_before && p->token.kind != T_RBRACE)
         parse_advance(p);
     if (p->token.kind == T_RBRACE && !p->token.newline_before)
@@ -88,21 +88,40 @@ static bool bad_layout(Parser *p)
     return false;
 }
 
-static bool parse_layout(Parser *p, Layout *layout)
+/* The dimensions that the name begins with; what follows them is the block. */
+static uint32_t named_dimensions(Str name)
+{
+    for (uint32_t rank = 1; rank <= MAX_RANK; rank++) {
+        const char *dimensions = layout_dimensions(rank);
+        if (dimensions && name.len >= rank && memcmp(name.ptr, dimensions, rank) == 0)
+            return rank;
+    }
+    return 0;
+}
+
+/* `16c`, or nothing. */
+static bool parse_channel_block(Str text, uint32_t *block)
+{
+    if (text.len == 0)
+        return true;
+    if (text.len < 2 || text.len > 4 || text.ptr[0] == '0' || text.ptr[text.len - 1] != 'c')
+        return false;
+    for (uint32_t i = 0; i + 1 < text.len; i++) {
+        if (text.ptr[i] < '0' || text.ptr[i] > '9')
+            return false;
+        *block = *block * 10 + (uint32_t)(text.ptr[i] - '0');
+    }
+    return true;
+}
+
+static bool parse_layout(Parser *p, AstType *type)
 {
     parse_advance(p);
     Str name = p->token.text;
-    if (str_is(name, "NCHW")) {
-        layout->block = 0;
-    } else if (name.len > 5 && name.len < 9 && memcmp(name.ptr, "NCHW", 4) == 0 && name.ptr[name.len - 1] == 'c') {
-        for (uint32_t i = 4; i + 1 < name.len; i++) {
-            if (name.ptr[i] < '0' || name.ptr[i] > '9' || (i == 4 && name.ptr[i] == '0'))
-                return bad_layout(p);
-            layout->block = layout->block * 10 + (uint32_t)(name.ptr[i] - '0');
-        }
-    } else {
+    uint32_t rank = named_dimensions(name);
+    if (!rank || !parse_channel_block((Str){name.ptr + rank, name.len - rank}, &type->layout.block))
         return bad_layout(p);
-    }
+    type->layout_rank = rank;
     parse_advance(p);
     return parse_expect(p, T_RBRACE, "'}' after the layout");
 }
@@ -133,7 +152,7 @@ const AstType *parse_type(Parser *p)
         return NULL;
     type->dim = LIST_KEEP(p, dims);
     type->rank = dims.count;
-    if (brace_glued && p->token.kind == T_LBRACE && !parse_layout(p, &type->layout))
+    if (brace_glued && p->token.kind == T_LBRACE && !parse_layout(p, type))
         return NULL;
     type->place = parse_place(p, type->place);
     return type;

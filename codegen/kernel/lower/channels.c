@@ -7,8 +7,8 @@
  *             the lanes of each are added up, into `line`
  *         what the rest of the kernel makes of the line, in vectors along it
  *
- * Pixels whose windows stick out before the row or behind it are tiles of their own.
- * Layouts: line [output][column], weights [block][kh][kw][output][channel of the block]. */
+ * Pixels whose windows stick out before the row or behind it are tiles of their own; long rows go by parts.
+ * Layouts: line [output][column of the part], weights [block][kh][kw][output][channel of the block]. */
 #include "base/number.h"
 #include "kernel/lower/contract.h"
 #include "passes/integers.h"
@@ -19,6 +19,7 @@
 
 #define MOST_OUTPUTS 8
 #define MOST_PIXELS  12
+#define MOST_LINE    1024 /* columns of a row, or of its parts */
 
 /* Cycles: of a product, a little more than in tiles of outputs; of a vector of the image, which is loaded for all
  * outputs; of each halving of a vector whose lanes are added up; and of a vector of the line. */
@@ -43,6 +44,8 @@ typedef struct Channels {
     const Var *image, *row, *block, *lane;
     VectorImage x;
     int64_t first, end; /* columns whose windows are inside the image */
+    int64_t pitch;      /* of the line */
+    Index begin;        /* the column that it begins with */
     uint32_t buffer, weights, line;
 } Channels;
 
@@ -68,11 +71,11 @@ static bool see(Lower *lower, const Kernel *kernel, Channels *c)
     int64_t lanes = lower->target->lanes;
     *c = (Channels){.lower = lower, .node = &graph->node[kernel->anchor]};
     if (lanes < 2 || lower->target->small || lower->lean || lower_has_other_windows(lower, kernel) ||
-        !convolution_of(graph, c->node, &c->conv) || c->conv.groups != 1 || c->conv.window.rank != 2 ||
+        !convolution_of(graph, c->node, &c->conv) || c->conv.groups != 1 || c->conv.window.rank > 2 ||
         integers_are_exact(graph, c->node) || value_type(graph, c->node->out[0])->layout.block ||
         !shape_elements(value_shape(graph, c->node->out[0])))
         return false;
-    c->h = c->conv.window.dim[0], c->w = c->conv.window.dim[1];
+    c->h = lower_window_dimension(&c->conv.window, 1), c->w = lower_window_dimension(&c->conv.window, 0);
     c->blocks = c->conv.channels / lanes;
     if (!c->blocks || c->conv.channels % lanes || c->conv.outputs > MOST_OUTPUTS)
         return false;
@@ -82,6 +85,7 @@ static bool see(Lower *lower, const Kernel *kernel, Channels *c)
     c->lane = index_var_new(arena, "lane", 0, lanes - 1);
     c->end = least(c->w.out, window_end(&c->w));
     c->first = least(ceil_div(most(0, c->w.before), c->w.stride), c->end);
+    c->pitch = least(c->w.out, MOST_LINE);
     return lower_has_constant_weights(lower, c->node, &c->conv) &&
            lower_see_image(lower, c->node, c->image, c->block, c->lane, &c->x) && c->x.vectors;
 }
@@ -101,7 +105,7 @@ static bool offers(Lower *lower, const Kernel *kernel, Recipe *recipe)
     if (!see(lower, kernel, &c) || !choose_pixels(&c, recipe->knob[KNOB_PIXELS]))
         return false;
     recipe->knob[KNOB_PIXELS] = c.pixels;
-    recipe_scratch(lower, recipe, "line", DT_F32, c.conv.outputs * c.w.out, true);
+    recipe_scratch(lower, recipe, "line", DT_F32, c.conv.outputs * c.pitch, true);
     return true;
 }
 
@@ -223,12 +227,13 @@ static void sum_up(const Channels *c, Block *block, const PixelTile *tile)
     for (int64_t i = 0; i < count; i++)
         stmt_reduce(arena, vectors, WORD_ADD, dot[i], sum[i]);
     for (int64_t i = 0; i < count; i++) {
-        Index at = index_constant(i / tile->pixels * c->w.out + i % tile->pixels);
-        stmt_store(arena, block, c->line, index_add(arena, tile->column, at), expr_local(arena, dot[i]));
+        Index at = index_constant(i / tile->pixels * c->pitch + i % tile->pixels);
+        at = index_add(arena, at, index_add(arena, tile->column, index_scale(arena, c->begin, -1)));
+        stmt_store(arena, block, c->line, at, expr_local(arena, dot[i]));
     }
 }
 
-/* `count` tiles from a column on. */
+/* `count` tiles from a column of the line on. */
 static void tiles(const Channels *c, Block *block, int64_t column, int64_t count, int64_t pixels, bool edge)
 {
     Arena *arena = c->lower->arena;
@@ -237,18 +242,16 @@ static void tiles(const Channels *c, Block *block, int64_t column, int64_t count
         return;
     block = loop_over(c, block, t, LOOP_SERIAL);
     Index first = index_add(arena, index_scale(arena, index_var(arena, t), pixels), index_constant(column));
-    sum_up(c, block, &(PixelTile){first, pixels, edge});
+    sum_up(c, block, &(PixelTile){index_add(arena, c->begin, first), pixels, edge});
 }
 
 /* Tiles of balanced size: 30 pixels by 8 are 8, 8, 7, 7. */
-static void all_tiles(const Channels *c, Block *block)
+static void inner_tiles(const Channels *c, Block *block, int64_t column, int64_t inside)
 {
-    int64_t inside = c->end - c->first, count = ceil_div(inside, c->pixels);
+    int64_t count = ceil_div(inside, c->pixels);
     int64_t pixels = count ? inside / count : 0, wide = count ? inside % count : 0;
-    tiles(c, block, 0, c->first, 1, true);
-    tiles(c, block, c->first, wide, pixels + 1, false);
-    tiles(c, block, c->first + wide * (pixels + 1), count - wide, pixels, false);
-    tiles(c, block, c->end, c->w.out - c->end, 1, true);
+    tiles(c, block, column, wide, pixels + 1, false);
+    tiles(c, block, column + wide * (pixels + 1), count - wide, pixels, false);
 }
 
 /* The line */
@@ -263,8 +266,9 @@ static void finish(Lower *lower, void *context, Index column)
     const Line *line = context;
     const Channels *c = line->c;
     Arena *arena = lower->arena;
-    Index position[MAX_RANK] = {index_var(arena, c->image), line->output, index_var(arena, c->row), column};
-    Index at = index_add(arena, index_scale(arena, line->output, c->w.out), column);
+    Index position[MAX_RANK] = {index_var(arena, c->image), line->output, index_var(arena, c->row)};
+    position[1 + c->conv.window.rank] = index_add(arena, c->begin, column);
+    Index at = index_add(arena, index_scale(arena, line->output, c->pitch), column);
     const Expr *value = expr_load(arena, DT_F32, c->line, at);
     if (c->node->in_count > 2)
         value = expr_word(arena, WORD_ADD, DT_F32, value, lower_value(lower, c->node->in[2], &line->output), NULL);
@@ -273,14 +277,51 @@ static void finish(Lower *lower, void *context, Index column)
     lower->bound[c->node->out[0]] = NULL;
 }
 
-static void finish_line(const Channels *c, Block *block)
+static void finish_line(const Channels *c, Block *block, int64_t columns)
 {
     Lower *lower = c->lower;
     const Var *output = index_var_new(lower->arena, "o", 0, c->conv.outputs - 1);
     Block *outer = lower_enter(lower, loop_over(c, block, output, LOOP_SERIAL));
-    lower_vector_loop(lower, "column", c->w.out, LOOP_SERIAL, block_vectorizes, finish,
+    lower_vector_loop(lower, "column", columns, LOOP_SERIAL, block_vectorizes, finish,
                       &(Line){c, index_var(lower->arena, output)});
     lower_leave(lower, outer);
+}
+
+static void whole_row(const Channels *c, Block *block)
+{
+    tiles(c, block, 0, c->first, 1, true);
+    inner_tiles(c, block, c->first, c->end - c->first);
+    tiles(c, block, c->end, c->w.out - c->end, 1, true);
+    finish_line(c, block, c->w.out);
+}
+
+static void part_of_row(Channels *c, Block *block, Index begin, int64_t columns, bool edge)
+{
+    c->begin = begin;
+    if (edge)
+        tiles(c, block, 0, columns, 1, true);
+    else
+        inner_tiles(c, block, 0, columns);
+    finish_line(c, block, columns);
+}
+
+static void columns_by_parts(Channels *c, Block *block, int64_t first, int64_t end, bool edge)
+{
+    Arena *arena = c->lower->arena;
+    int64_t parts = (end - first) / c->pitch, rest = first + parts * c->pitch;
+    const Var *part = index_var_new(arena, "part", 0, most(0, parts - 1));
+    Index begin = index_add(arena, index_scale(arena, index_var(arena, part), c->pitch), index_constant(first));
+    if (parts)
+        part_of_row(c, loop_over(c, block, part, LOOP_PARALLEL), begin, c->pitch, edge);
+    if (rest < end)
+        part_of_row(c, block, index_constant(rest), end - rest, edge);
+}
+
+static void row_by_parts(Channels *c, Block *block)
+{
+    columns_by_parts(c, block, 0, c->first, true);
+    columns_by_parts(c, block, c->first, c->end, false);
+    columns_by_parts(c, block, c->end, c->w.out, true);
 }
 
 static void lower_channels(Lower *lower)
@@ -294,11 +335,14 @@ static void lower_channels(Lower *lower)
     c.buffer = lower_buffer(lower, c.x.source, false);
     c.x.base = index_add(lower->arena, c.x.base, index_constant(-lower->kernel->buffer[c.buffer].begin));
     c.weights = lower_weights(lower, c.node->in[1], &packing, c.conv.outputs * c.conv.channels * c.h.size * c.w.size);
+    c.begin = index_constant(0);
     c.line = lower_scratch(lower, 0);
     Block *block = loop_over(&c, lower->block, c.image, LOOP_PARALLEL);
     block = loop_over(&c, block, c.row, LOOP_PARALLEL);
-    all_tiles(&c, block);
-    finish_line(&c, block);
+    if (c.w.out <= c.pitch)
+        whole_row(&c, block);
+    else
+        row_by_parts(&c, block);
 }
 
 const Provider provider_channels = {

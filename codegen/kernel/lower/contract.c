@@ -51,12 +51,14 @@ bool lower_see_image(Lower *lower, const Node *node, const Var *n, const Var *ch
 {
     Arena *arena = lower->arena;
     const Shape *x = value_shape(lower->graph, node->in[0]);
-    const Var *h = index_var_new(arena, "h", 0, x->dim[2] - 1), *w = index_var_new(arena, "w", 0, x->dim[3] - 1);
+    int64_t height = x->rank == 4 ? x->dim[2] : 1, width = x->dim[x->rank - 1];
+    const Var *h = index_var_new(arena, "h", 0, height - 1), *w = index_var_new(arena, "w", 0, width - 1);
     Index address, zero = index_constant(0);
     int64_t factor, lanes = lower->target->lanes;
     Index channel = index_add(arena, index_scale(arena, index_var(arena, channels), lanes), index_var(arena, lane));
-    Index position[MAX_RANK] = {index_var(arena, n), channel, index_var(arena, h), index_var(arena, w)};
-    if (x->dim[2] < 1 || x->dim[3] < 1 ||
+    Index position[MAX_RANK] = {index_var(arena, n), channel, index_var(arena, h)};
+    position[x->rank - 1] = index_var(arena, w);
+    if (height < 1 || width < 1 ||
         !lower_memory_source(lower, node->in[0], position, &image->source, &address) ||
         !index_factor(address, h, &image->h) || !index_factor(address, w, &image->w) ||
         !index_factor(address, lane, &factor))
@@ -73,9 +75,11 @@ bool lower_has_constant_weights(const Lower *lower, const Node *node, const Conv
         if (value_type(graph, node->in[i])->dtype != DT_F32 || kernel_makes(lower, node->in[i]))
             return false;
     const Value *v = &graph->value[node->in[1]];
-    int64_t shape[] = {conv->outputs, conv->channels, conv->window.dim[0].size, conv->window.dim[1].size};
-    return (v->role == ROLE_CONST || v->role == ROLE_PARAM) && !v->trained && v->type->shape.rank == 4 &&
-           !v->type->layout.block && !memcmp(v->type->shape.dim, shape, sizeof shape);
+    Shape shape = {2 + conv->window.rank, {conv->outputs, conv->channels}};
+    for (uint32_t d = 0; d < conv->window.rank; d++)
+        shape.dim[2 + d] = conv->window.dim[d].size;
+    return (v->role == ROLE_CONST || v->role == ROLE_PARAM) && !v->trained && !v->type->layout.block &&
+           shape_eq(&v->type->shape, &shape);
 }
 
 static Index name_address(Lower *lower, Block *block, const char *name, Index address, bool wide)

@@ -177,7 +177,7 @@ static void window_nest(Lower *lower, const Node *anchor, const Index *image, co
         nest.extent[0] = 1;
     }
     uint32_t along = innermost(&nest, image || row);
-    uint32_t column = type->layout.block && along > 3 && along + 1 == nest.rank ? along - 1 : along;
+    uint32_t column = type->layout.block && along + 1 == nest.rank ? along - 1 : along;
     for (uint32_t d = 0; d < nest.rank; d++) {
         if (d == along || d == column)
             continue;
