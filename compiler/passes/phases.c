@@ -24,7 +24,7 @@
 
 /* Cycles of an element that is put beside its pixel, where a vector is multiplied and added in one. */
 #define INTERLEAVE_CYCLES 2
-#define SCATTERS          2 /* one cycle more in so many, where results that are apart lie in a row, without blocks */
+#define SCATTERS          2 /* one cycle more in so many for each phase of its own that is asked not to be */
 #define MANY_PHASES       8 /* in a row */
 #define MOST_FILLED       4 /* as large as what is asked for, in a dimension or in all: with rests of strides */
 
@@ -72,6 +72,12 @@ static bool see(Rewriter *rw, const Node *node, Phases *p)
     return true;
 }
 
+/* Of results of one dimension: those that fill no blocks of channels are apart, or there are many texts. */
+static bool wants_together(const Phases *p)
+{
+    return p->rank == 1 && (p->outputs % p->rw->context->lanes || p->count >= MANY_PHASES);
+}
+
 /* Vectors that a pixel of the image is multiplied by, one phase after the other and all in one. */
 static bool saves_cycles(const Phases *p, int64_t lanes)
 {
@@ -82,7 +88,7 @@ static bool saves_cycles(const Phases *p, int64_t lanes)
     }
     int64_t apart = size * p->conv.outputs * ceil_of(p->outputs, lanes);
     int64_t together = taps * p->conv.outputs * ceil_of(p->outputs * p->count, lanes);
-    apart += p->rank == 1 ? apart / SCATTERS : 0;
+    apart += wants_together(p) ? apart / SCATTERS : 0;
     return apart > together + INTERLEAVE_CYCLES * p->outputs * p->count;
 }
 

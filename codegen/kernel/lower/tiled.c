@@ -254,7 +254,7 @@ static const KnobSpec tiled_knobs[] = {
 static int64_t spilled_sums(const Tiled *con)
 {
     uint32_t vectors = 0;
-    bool partial = con->rounds > 1 && !con->packed; /* sums of all rounds have scratch of their own */
+    bool partial = con->rounds > 1; /* sums of all rounds lie elsewhere */
     for (uint32_t g = 0; g < con->group_count; g++)
         if ((con->one_by_one || (con->rolled && !partial) || con->group[g].partial) && con->group[g].vectors > vectors)
             vectors = con->group[g].vectors;

@@ -39,9 +39,9 @@ static Index panel_column(Body *body, uint32_t vector)
     return tiled_sum(body, column, tiled_times(body, group->panel, group->vectors * lanes));
 }
 
-static void tile_position(Body *body, uint32_t pixel, uint32_t vector, Index *position)
+static void tile_position(Body *body, Index pixel, uint32_t vector, Index *position)
 {
-    tiled_position(body->con, tiled_sum(body, body->at->pixel, index_constant(pixel)),
+    tiled_position(body->con, tiled_sum(body, body->at->pixel, pixel),
                    tiled_sum(body, panel_column(body, vector), body->lane), position);
 }
 
@@ -66,7 +66,7 @@ static const Expr *start_bias(Body *body, uint32_t pixel, uint32_t vector)
                    tiled_sum(body, panel_column(body, vector), body->lane));
 }
 
-static Index stored_address(Body *body, uint32_t pixel, uint32_t vector)
+static Index stored_address(Body *body, Index pixel, uint32_t vector)
 {
     Index position[MAX_RANK];
     tile_position(body, pixel, vector, position);
@@ -74,7 +74,7 @@ static Index stored_address(Body *body, uint32_t pixel, uint32_t vector)
 }
 
 /* Where a sum lies in the scratch of the panel: [pixel][column of the panel]; of panels together: [panel][...]. */
-static Index partial_address(Body *body, Index pixel, uint32_t vector)
+static Index scratch_address(Body *body, Index pixel, uint32_t vector)
 {
     const Tiled *con = body->con;
     int64_t lanes = con->lanes;
@@ -87,17 +87,29 @@ static Index partial_address(Body *body, Index pixel, uint32_t vector)
     return tiled_sum(body, tiled_sum(body, row, index_constant(vector * lanes)), body->lane);
 }
 
-static const Expr *start_partial(Body *body, uint32_t pixel, uint32_t vector)
+/* Sums between rounds: in the memory of the result, or in scratch where the weights come packed by round. */
+static uint32_t partial_buffer(Body *body)
 {
-    uint32_t sums = lower_scratch(body->lower, body->con->piece[PIECE_PARTIAL]);
-    return expr_load(body->arena, DT_F32, sums, partial_address(body, index_constant(pixel), vector));
+    const Tiled *con = body->con;
+    return con->packed ? lower_buffer(body->lower, con->stored, true)
+                       : lower_scratch(body->lower, con->piece[PIECE_PARTIAL]);
 }
 
-static const Expr *start_stored(Body *body, uint32_t pixel, uint32_t vector)
+static Index partial_address(Body *body, Index pixel, uint32_t vector)
 {
-    uint32_t y = lower_buffer(body->lower, body->con->stored, true);
-    body->lower->kernel->buffer[y].read = true;
-    return expr_load(body->arena, DT_F32, y, stored_address(body, pixel, vector));
+    return body->con->packed ? stored_address(body, pixel, vector) : scratch_address(body, pixel, vector);
+}
+
+static const Expr *partial_sum(Body *body, Index pixel, uint32_t vector)
+{
+    uint32_t from = partial_buffer(body);
+    body->lower->kernel->buffer[from].read = true;
+    return expr_load(body->arena, DT_F32, from, partial_address(body, pixel, vector));
+}
+
+static const Expr *start_partial(Body *body, uint32_t pixel, uint32_t vector)
+{
+    return partial_sum(body, index_constant(pixel), vector);
 }
 
 static const Expr *sum_at(Body *body, uint32_t pixel, uint32_t vector)
@@ -129,7 +141,7 @@ void tiled_start(Body *body, Block *inner)
     }
     Stmt *first = stmt_if(body->arena, inner, index_var(body->arena, body->con->round), 0, 1);
     start_all(body, &first->body, start_bias);
-    start_all(body, &first->other, body->con->packed ? start_stored : start_partial);
+    start_all(body, &first->other, start_partial);
 }
 
 static void store_results(Body *body, Block *block)
@@ -140,7 +152,7 @@ static void store_results(Body *body, Block *block)
     for (uint32_t p = 0; p < body->pixels; p++)
         for (uint32_t v = 0; v < body->vectors; v++) {
             Index position[MAX_RANK];
-            tile_position(body, p, v, position);
+            tile_position(body, index_constant(p), v, position);
             lower->bound[result] = sum_at(body, p, v);
             lower_stores(lower, position);
         }
@@ -150,14 +162,10 @@ static void store_results(Body *body, Block *block)
 
 static void store_sums(Body *body, Block *block)
 {
-    bool packed = body->con->packed;
-    uint32_t to = packed ? lower_buffer(body->lower, body->con->stored, true)
-                         : lower_scratch(body->lower, body->con->piece[PIECE_PARTIAL]);
+    uint32_t to = partial_buffer(body);
     for (uint32_t p = 0; p < body->pixels; p++)
-        for (uint32_t v = 0; v < body->vectors; v++) {
-            Index address = packed ? stored_address(body, p, v) : partial_address(body, index_constant(p), v);
-            stmt_store(body->arena, block, to, address, sum_at(body, p, v));
-        }
+        for (uint32_t v = 0; v < body->vectors; v++)
+            stmt_store(body->arena, block, to, partial_address(body, index_constant(p), v), sum_at(body, p, v));
 }
 
 /* Results that no vector can store (the last lanes are past the end, columns apart in memory, an epilogue in another
@@ -199,10 +207,10 @@ static void finish_one_by_one(Body *body, Block *block, uint32_t scratch)
     lower_leave(lower, outer);
 }
 
-/* Do the sums of all rounds lie in scratch, from where the last one finishes them? */
+/* Do the sums of the last round, too, lie where those between rounds do, from where they are finished? */
 static bool finishes_partial(const Body *body)
 {
-    return body->partial_sums && body->con->rolled && !body->con->packed;
+    return body->partial_sums && body->con->rolled;
 }
 
 /* The sums of a pixel at a time, from where they have been left. */
@@ -210,7 +218,7 @@ static void finish_in_loop(Body *body, Block *block)
 {
     const Tiled *con = body->con;
     bool partial = finishes_partial(body);
-    uint32_t scratch = lower_scratch(body->lower, con->piece[partial ? PIECE_PARTIAL : PIECE_SUMS]);
+    uint32_t sums = partial ? NONE : lower_scratch(body->lower, con->piece[PIECE_SUMS]);
     Lower *lower = body->lower;
     Arena *arena = body->arena;
     ValueId result = con->node->out[0];
@@ -220,10 +228,10 @@ static void finish_in_loop(Body *body, Block *block)
     Block *outer = lower_enter(lower, block);
     Index row = tiled_sum(body, index_scale(arena, pixel, body->vectors * con->lanes), body->lane);
     for (uint32_t v = 0; v < body->vectors; v++) {
-        Index at = partial ? partial_address(body, pixel, v) : tiled_sum(body, row, index_constant(v * con->lanes));
+        Index at = tiled_sum(body, row, index_constant(v * con->lanes));
         Index column = tiled_sum(body, panel_column(body, v), body->lane);
         tiled_position(con, tiled_sum(body, body->at->pixel, pixel), column, position);
-        lower->bound[result] = expr_load(arena, DT_F32, scratch, at);
+        lower->bound[result] = partial ? partial_sum(body, pixel, v) : expr_load(arena, DT_F32, sums, at);
         lower_stores(lower, position);
     }
     lower->bound[result] = NULL;
