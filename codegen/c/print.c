@@ -287,33 +287,63 @@ static const Expr *truth_of(const Stmt *stmt)
     return truth && stmt->low.constant == 1 && stmt->high.constant == 2 ? atom->data : NULL;
 }
 
-static void print_if(Printer *printer, const Stmt *stmt)
+static bool tests_low(const Stmt *stmt)
+{
+    return index_low(stmt->index) < stmt->low.constant;
+}
+
+static bool tests_high(const Stmt *stmt)
+{
+    return index_high(stmt->index) >= stmt->high.constant;
+}
+
+static bool always_holds(const Stmt *stmt)
+{
+    return !truth_of(stmt) && !tests_low(stmt) && !tests_high(stmt);
+}
+
+static Str print_test(Printer *printer, const Stmt *stmt)
 {
     const Expr *truth = truth_of(stmt);
     Str index = truth ? print_expr(printer, truth).text : print_index_of(printer, (Str){0}, stmt->index);
     printer->place = (Constant){.kind = CONSTANT_LIMIT};
     Str low = print_index(printer, stmt->low), high = print_index(printer, stmt->high);
-    bool from = index_low(stmt->index) < stmt->low.constant, to = index_high(stmt->index) >= stmt->high.constant;
-    Str test = truth        ? index
-               : from && to ? str_format(printer->arena, STR_FMT " >= " STR_FMT " && " STR_FMT " < " STR_FMT,
-                                         STR_ARG(index), STR_ARG(low), STR_ARG(index), STR_ARG(high))
-               : from       ? str_format(printer->arena, STR_FMT " >= " STR_FMT, STR_ARG(index), STR_ARG(low))
-               : to         ? str_format(printer->arena, STR_FMT " < " STR_FMT, STR_ARG(index), STR_ARG(high))
-                            : STR("");
-    if (!test.len) {
+    if (truth)
+        return index;
+    if (tests_low(stmt) && tests_high(stmt))
+        return str_format(printer->arena, STR_FMT " >= " STR_FMT " && " STR_FMT " < " STR_FMT, STR_ARG(index),
+                          STR_ARG(low), STR_ARG(index), STR_ARG(high));
+    return tests_low(stmt) ? str_format(printer->arena, STR_FMT " >= " STR_FMT, STR_ARG(index), STR_ARG(low))
+                           : str_format(printer->arena, STR_FMT " < " STR_FMT, STR_ARG(index), STR_ARG(high));
+}
+
+static void print_inside(Printer *printer, const Block *block)
+{
+    printer->indent++;
+    print_block(printer, block);
+    printer->indent--;
+}
+
+static void print_if(Printer *printer, const Stmt *stmt)
+{
+    Str test = print_test(printer, stmt); /* notes its constants, also where it is not printed */
+    if (always_holds(stmt)) {
         printer->shared = !printer->alone;
         print_block(printer, &stmt->body);
         return;
     }
     print_line(printer, "if (" STR_FMT ") {", STR_ARG(test));
-    printer->indent++;
-    print_block(printer, &stmt->body);
-    printer->indent--;
-    if (stmt->other.first) {
+    print_inside(printer, &stmt->body);
+    const Stmt *other = stmt->other.first;
+    for (; other && other->kind == STMT_IF && !other->next && !always_holds(other); other = other->other.first) {
+        test = print_test(printer, other);
+        print_line(printer, "} else if (" STR_FMT ") {", STR_ARG(test));
+        print_inside(printer, &other->body);
+        stmt = other;
+    }
+    if (other) {
         print_line(printer, "} else {");
-        printer->indent++;
-        print_block(printer, &stmt->other);
-        printer->indent--;
+        print_inside(printer, &stmt->other);
     }
     print_line(printer, "}");
 }

@@ -35,7 +35,7 @@ static bool has_panels(const Tiled *con)
 static void tile(Tiled *con, Block *block, const TileLoop *loop, const PanelGroup *group, Index round, const Var *row)
 {
     Arena *arena = con->lower->arena;
-    TileAt at = {.loop = loop, .group = group, .row = row};
+    TileAt at = {.loop = loop, .round = round, .group = group, .row = row};
     at.pixel = index_add(arena, index_constant(loop->pixel), index_scale(arena, round, loop->pixel_step));
     at.column = at.pixel;
     at.x = index_add(arena, index_constant(loop->x), index_scale(arena, round, loop->x_step));

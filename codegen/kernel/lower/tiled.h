@@ -12,11 +12,20 @@
 #define MOST_PIXELS  32
 #define MOST_WEIGHTS (512 << 10) /* bytes that stay in the second level while rows or chunks pass over them */
 
-/* Tiles that differ only in where they start, by a constant step: one loop. */
+/* Rounds of a loop that see the same of the image. */
+typedef struct TileView {
+    const uint32_t *valid; /* per tap (kh, kw): bit p when pixel p's operand is inside the image */
+    int64_t end;           /* the first round behind them */
+} TileView;
+
+#define MOST_VIEWS 8
+
+/* Tiles that differ only in where they start, by a constant step, and in what lies outside the image: one loop. */
 typedef struct TileLoop {
     uint32_t pixels;
     int64_t offset[MOST_PIXELS]; /* of each pixel's operand from the first pixel's */
-    const uint32_t *valid;       /* per tap (kh, kw): bit p when pixel p's operand is inside the image */
+    TileView view[MOST_VIEWS];   /* round by round */
+    uint32_t views;
     int64_t count;
     int64_t pixel, pixel_step; /* first output pixel: flat, or the column where tiles stay in a row */
     int64_t x, x_step;         /* address of the first pixel's operand at tap 0, 0 */
@@ -236,6 +245,7 @@ void tiled_line(Tiled *con, Block *block, const Var *row); /* fills it in */
  * x_base, `tile` its number, `row` the row's variable or NULL. */
 typedef struct TileAt {
     const TileLoop *loop;
+    Index round; /* of the loop */
     const PanelGroup *group;
     Index pixel, x, tile;
     Index column; /* of the first pixel in its row, where tiles stay in rows */

@@ -164,7 +164,7 @@ Block *tiled_clamped_taps(const Tiled *con, Block *block, const Var *row, Index 
 static void taps(Body *body, Block *block, Index at_block, int64_t count)
 {
     Tiled *con = body->con;
-    const uint32_t *valid = body->at->loop->valid;
+    const uint32_t *valid = body->valid;
     Index kh, kw;
     if (con->tiling.rows) {
         block = tiled_clamped_taps(con, block, body->at->row, &kh);
@@ -198,7 +198,7 @@ static void few_channels(Body *body, Block *block)
     const PanelGroup *group = body->at->group;
     for (int64_t kw = 0; kw < con->taps_w; kw++) {
         Index c, kh;
-        if (!body->at->loop->valid[kw])
+        if (!body->valid[kw])
             continue;
         Block *inner = tiled_small_loop(body, block, "c", 0, con->depth, &c);
         inner = tiled_clamped_taps(con, inner, body->at->row, &kh);
@@ -212,7 +212,7 @@ static void few_channels(Body *body, Block *block)
         x = lower_named_address(body->lower, inner, "at", x);
         w = lower_named_address(body->lower, inner, "weights", w);
         WeightAt weight = {w, index_constant(0), kh, index_constant(kw), c};
-        depth_steps(body, inner, 1, (Step){.x = x, .w = weight, .valid = body->at->loop->valid[kw]});
+        depth_steps(body, inner, 1, (Step){.x = x, .w = weight, .valid = body->valid[kw]});
     }
 }
 
@@ -247,7 +247,7 @@ static void one_block(Body *body, Block *block, Index at_block, int64_t count)
 }
 
 /* Whole blocks of this round, then what is left of the depth, in the last round. */
-static void reduce(Body *body, Block *block)
+static void reduce_view(Body *body, Block *block)
 {
     Tiled *con = body->con;
     Arena *arena = body->arena;
@@ -276,6 +276,22 @@ static void reduce(Body *body, Block *block)
         block = &stmt_if(arena, block, index_var(arena, con->round), con->rounds - 1, con->rounds)->body;
     if (rest)
         one_block(body, block, index_constant(con->block_count), rest);
+}
+
+/* Each round of the loop sees what it does of the image. */
+static void reduce(Body *body, Block *block)
+{
+    const TileLoop *loop = body->at->loop;
+    const Body fetches = *body;
+    for (uint32_t i = 0; i < loop->views; i++) {
+        bool last = i + 1 == loop->views;
+        Stmt *choice = last ? NULL : stmt_if(body->arena, block, body->at->round, 0, loop->view[i].end);
+        body->valid = loop->view[i].valid;
+        body->prefetches = fetches.prefetches;
+        body->next_tile = fetches.next_tile;
+        reduce_view(body, last ? block : &choice->body);
+        block = last ? block : &choice->other;
+    }
 }
 
 void tiled_tile(Tiled *con, Block *block, const TileAt *at)

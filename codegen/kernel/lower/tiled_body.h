@@ -14,6 +14,7 @@ typedef struct Body {
     const Var *lanes;
     Index lane;
     const Local *acc;          /* [pixels][vectors] */
+    const uint32_t *valid;     /* of the view whose sums are made */
     bool partial_sums;         /* rounds > 1: the result's memory holds sums between rounds */
     int64_t prefetches;        /* of the next block of weights, per block of depth and tap */
     Index next;                /* where they start */

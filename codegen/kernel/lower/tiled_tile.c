@@ -169,19 +169,23 @@ static const uint32_t *valid_taps(const Tiled *con, int64_t pixel, uint32_t pixe
 
 static TileLoop tile_at(const Tiled *con, int64_t pixel, uint32_t pixels, int64_t number)
 {
-    TileLoop tile = {.pixels = pixels, .count = 1, .pixel = pixel, .tile = number};
-    tile.valid = valid_taps(con, pixel, pixels);
+    TileLoop tile = {.pixels = pixels, .views = 1, .count = 1, .pixel = pixel, .tile = number};
+    tile.view[0] = (TileView){valid_taps(con, pixel, pixels), 1};
     tile.x = operand_address(con, pixel);
     for (uint32_t p = 0; p < pixels; p++)
         tile.offset[p] = operand_address(con, pixel + p) - tile.x;
     return tile;
 }
 
+static bool same_steps(const TileLoop *a, const TileLoop *b)
+{
+    return a->pixels == b->pixels && !memcmp(a->offset, b->offset, sizeof a->offset);
+}
+
 static bool same_tile(const Tiled *con, const TileLoop *a, const TileLoop *b)
 {
     size_t taps = (size_t)((con->tiling.rows ? 1 : con->taps_h) * con->taps_w);
-    return a->pixels == b->pixels && !memcmp(a->offset, b->offset, sizeof a->offset) &&
-           !memcmp(a->valid, b->valid, taps * sizeof *a->valid);
+    return same_steps(a, b) && !memcmp(a->view[0].valid, b->view[0].valid, taps * sizeof *a->view[0].valid);
 }
 
 /* Is `next` the next round of the loop? A loop of one round takes any step. */
@@ -202,7 +206,7 @@ static void add_tile(Tiled *con, const TileLoop *tile, uint32_t *capacity)
 {
     for (uint32_t i = 0; i < con->tiling.count; i++)
         if (joins(con, &con->tiling.loop[i], tile)) {
-            con->tiling.loop[i].count++;
+            con->tiling.loop[i].view[0].end = ++con->tiling.loop[i].count;
             return;
         }
     ARENA_PUSH(con->lower->arena, con->tiling.loop, con->tiling.count, *capacity, *tile);
@@ -249,7 +253,7 @@ static void cut_tiles(Tiled *con, const TileRun *run, uint32_t *capacity)
         int64_t pixel = run->pixel + (t - run->first) * run->pixels;
         TileLoop tile = tile_at(con, pixel, run->pixels, t);
         if (t == begin && end - begin > 1) {
-            tile.count = end - begin;
+            tile.count = tile.view[0].end = end - begin;
             tile.pixel_step = run->pixels;
             tile.x_step = operand_address(con, pixel + run->pixels) - tile.x;
             tile.tile_step = 1;
@@ -262,6 +266,41 @@ static void cut_tiles(Tiled *con, const TileRun *run, uint32_t *capacity)
     }
 }
 
+static TileLoop steps_to(const TileLoop *loop, const TileLoop *next)
+{
+    return (TileLoop){.pixel_step = next->pixel - loop->pixel,
+                      .x_step = next->x - loop->x,
+                      .tile_step = next->tile - loop->tile};
+}
+
+/* Loops one after the other become one, in which each round sees as much of the image as it did: what is done before
+ * the sums and behind them stands once in the text. */
+static bool continues(TileLoop *loop, const TileLoop *next)
+{
+    if (!same_steps(loop, next) || loop->views == MOST_VIEWS)
+        return false;
+    TileLoop one = steps_to(loop, next), steps = loop->count > 1 ? *loop : next->count > 1 ? *next : one;
+    bool follows = one.pixel_step == loop->count * steps.pixel_step && one.x_step == loop->count * steps.x_step &&
+                   one.tile_step == loop->count * steps.tile_step;
+    bool goes_on = next->count == 1 || (next->pixel_step == steps.pixel_step && next->x_step == steps.x_step &&
+                                        next->tile_step == steps.tile_step);
+    if (!follows || !goes_on)
+        return false;
+    loop->pixel_step = steps.pixel_step, loop->x_step = steps.x_step, loop->tile_step = steps.tile_step;
+    loop->view[loop->views++] = (TileView){next->view[0].valid, loop->count + next->count};
+    loop->count += next->count;
+    return true;
+}
+
+static void join_loops(Tiling *tiling)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < tiling->count; i++)
+        if (!count || !continues(&tiling->loop[count - 1], &tiling->loop[i]))
+            tiling->loop[count++] = tiling->loop[i];
+    tiling->count = count;
+}
+
 /* `extent` pixels in tiles of balanced size: 49 is 13, 12, 12, 12. */
 static void cut_run(Tiled *con, int64_t extent)
 {
@@ -270,6 +309,7 @@ static void cut_run(Tiled *con, int64_t extent)
     con->tiling.tiles = tiles;
     cut_tiles(con, &(TileRun){0, wide, 0, pixels + 1}, &capacity);
     cut_tiles(con, &(TileRun){wide, tiles - wide, wide * (pixels + 1), pixels}, &capacity);
+    join_loops(&con->tiling);
 }
 
 /* Tiles that cross rows waste no pixels but repeat with a long period, each kind a text of its own; where rows hold
@@ -308,13 +348,13 @@ int64_t tiled_words_beside(const Lower *lower)
     return words;
 }
 
-/* Lines of the emitted text, about: two steps of the depth per tap, sums started and stored in two ways, and what is
+/* Lines of the emitted text, at most: two steps of the depth per tap, sums started and stored in two ways, and what is
  * done with each before. */
 static int64_t text_length(const Tiled *con)
 {
     int64_t pixels = 0, taps = con->taps_w * (con->taps_h > 1 ? 2 : 1);
     for (uint32_t i = 0; i < con->tiling.count; i++)
-        pixels += con->tiling.loop[i].pixels;
+        pixels += con->tiling.loop[i].pixels * con->tiling.loop[i].views;
     return pixels * (2 * taps + (5 + tiled_words_beside(con->lower)) * con->vectors);
 }
 
@@ -334,7 +374,7 @@ static void cut_clamped(Tiled *con)
 {
     uint32_t capacity = 0;
     TileLoop tile = tile_at(con, 0, 1, 0);
-    tile.count = con->tiling.tiles = con->out_w;
+    tile.count = tile.view[0].end = con->tiling.tiles = con->out_w;
     tile.pixel_step = tile.tile_step = 1;
     tile.x_step = con->stride_w * con->x_w;
     con->tiling = (Tiling){.rows = true, .tiles = con->out_w};
