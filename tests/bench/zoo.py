@@ -286,6 +286,67 @@ class Finder(nn.Module):
         return torch.cat(found, 1)
 
 
+def sequence(before, after, taps, stride=1, dilation=1, groups=1):
+    return nn.Sequential(nn.Conv1d(before, after, taps, stride, taps // 2 * dilation, dilation, groups, bias=False), nn.BatchNorm1d(after), nn.ReLU())
+
+
+def ecg():
+    """A ResNet over samples of twelve leads"""
+    widths = ((64, 128), (128, 192), (192, 256))
+    layers = [[Added(sequence(a, a, 7), nn.Conv1d(a, a, 7, padding=3)), nn.ReLU(), sequence(a, b, 7, 2)] for a, b in widths]
+    return nn.Sequential(sequence(12, 64, 15, 2), nn.MaxPool1d(3, 2, 1), *sum(layers, []), nn.AdaptiveAvgPool1d(1), nn.Flatten(),
+                         nn.Linear(256, 5)), torch.randn(1, 12, 2000)
+
+
+def matchbox():
+    """MatchboxNet: separable convolutions over frames of a spoken word"""
+    sizes = ((64, 128, 11), (128, 64, 13), (64, 64, 15), (64, 64, 17), (64, 128, 29))
+    layers = [[sequence(a, a, taps, groups=a), sequence(a, b, 1)] for a, b, taps in sizes]
+    return nn.Sequential(*sum(layers, []), nn.AdaptiveAvgPool1d(1), nn.Flatten(), nn.Linear(128, 30)), torch.randn(1, 64, 128)
+
+
+class WaveNet(nn.Module):
+    def __init__(self, channels=32, layers=8):
+        super().__init__()
+        self.first = nn.Conv1d(1, channels, 1)
+        self.gates = nn.ModuleList(nn.Conv1d(channels, 2 * channels, 2, padding=2**d, dilation=2**d) for d in range(layers))
+        self.rest = nn.ModuleList(nn.Conv1d(channels, channels, 1) for _ in range(layers))
+        self.skip = nn.ModuleList(nn.Conv1d(channels, 64, 1) for _ in range(layers))
+        self.last = nn.Sequential(nn.ReLU(), nn.Conv1d(64, 64, 1), nn.ReLU(), nn.Conv1d(64, 256, 1))
+
+    def forward(self, x):
+        count, skipped = x.shape[2], 0
+        x = self.first(x)
+        for gates, rest, skip in zip(self.gates, self.rest, self.skip):
+            signal, gate = gates(x)[:, :, :count].chunk(2, 1)
+            passed = torch.tanh(signal) * torch.sigmoid(gate)
+            skipped, x = skipped + skip(passed), x + rest(passed)
+        return self.last(skipped)
+
+
+class Waves(nn.Module):
+    """A U-Net over sound"""
+
+    def __init__(self, channels=(24, 48, 96, 192)):
+        super().__init__()
+        self.down = nn.ModuleList(self.twice(*pair) for pair in zip((1, *channels), channels))
+        self.up = nn.ModuleList(self.twice(a + b, b) for a, b in zip(channels[:0:-1], channels[-2::-1]))
+        self.last = nn.Conv1d(channels[0], 1, 1)
+
+    @staticmethod
+    def twice(before, after):
+        return nn.Sequential(sequence(before, after, 5), sequence(after, after, 5))
+
+    def forward(self, x):
+        kept = [x := self.down[0](x)]
+        for down in self.down[1:]:
+            kept.append(x := down(nn.functional.max_pool1d(x, 2)))
+        kept.pop()
+        for up in self.up:
+            x = up(torch.cat([nn.functional.interpolate(x, scale_factor=2), kept.pop()], 1))
+        return self.last(x)
+
+
 def c3d():
     layers = [[nn.Conv3d(a, b, 3, padding=1), nn.ReLU(), nn.MaxPool3d(2)] for a, b in ((3, 32), (32, 64), (64, 128))]
     return nn.Sequential(*sum(layers, []), nn.AdaptiveAvgPool3d(1), nn.Flatten(), nn.Linear(128, 10)), torch.randn(1, 3, 16, 56, 56)
@@ -302,12 +363,15 @@ NETWORKS |= {
     "t5_encoder": language("T5EncoderModel", "T5Config", 64, num_layers=6, d_model=512, d_kv=64, d_ff=2048, num_heads=8, use_cache=False),
     "distilbert": language("DistilBertModel", "DistilBertConfig", 128, **EAGER),
     "albert": language("AlbertModel", "AlbertConfig", 128, hidden_size=768, num_attention_heads=12, intermediate_size=3072, **EAGER),
-    **{make.__name__: make for make in (clip, whisper, wav2vec, segformer, bilstm, gru, dcgan, espcn, tcn, c3d)},
+    **{make.__name__: make for make in (clip, whisper, wav2vec, segformer, bilstm, gru, dcgan, espcn, tcn, c3d, ecg, matchbox)},
     "unet": lambda: (UNet(), torch.randn(1, 3, 128, 128)),
     **{name: segmentation(name) for name in ("fcn_resnet50", "deeplabv3_mobilenet_v3_large", "lraspp_mobilenet_v3_large")},
     **{make.__name__: make for make in (fcn32, fsrcnn, edsr, style, pix2pix, hifigan)},
     "tasnet": lambda: (Separator(), torch.randn(1, 1, 8000)),
     "pointnet": lambda: (PointNet(), torch.randn(1, 3, 1024)),
+    "wavenet": lambda: (WaveNet(), torch.randn(1, 1, 2000)),
+    "waves": lambda: (Waves(), torch.randn(1, 1, 2048)),
+    "r3d_18": lambda: (torchvision.models.video.r3d_18(), torch.randn(1, 3, 8, 112, 112)),
     "crnn": lambda: (CRNN(), torch.randn(1, 1, 32, 128)),
     "finder": lambda: (Finder(), torch.randn(1, 3, 256, 256)),
 }
