@@ -361,12 +361,14 @@ static bool heeds(const Layouter *layouter, const Node *node, uint32_t stated, u
     if (stated == block || family == FAMILY_ELEMENTWISE || family == FAMILY_CAST)
         return true;
     const Graph *graph = layouter->graph;
-    return diag_error(
-        graph->module->diag, node->place, "the layout of " STR_FMT ", " STR_FMT ", cannot be honoured: %s makes %s",
-        STR_ARG(value_show(graph, node->out[0])), STR_ARG(type_show(layouter->arena, value_type(graph, node->out[0]))),
-        op_info(node->op)->name, block ? str_format(layouter->arena, "{%s%uc} here",
-                                                  layout_dimensions(value_shape(graph, node->out[0])->rank), block).ptr
-                                     : "what is plain");
+    return diag_error(graph->module->diag, node->place,
+                      "the layout of " STR_FMT ", " STR_FMT ", cannot be honoured: %s makes %s",
+                      STR_ARG(value_show(graph, node->out[0])),
+                      STR_ARG(type_show(layouter->arena, value_type(graph, node->out[0]))), op_info(node->op)->name,
+                      block ? str_format(layouter->arena, "{%s%uc} here",
+                                         layout_dimensions(value_shape(graph, node->out[0])->rank), block)
+                                  .ptr
+                            : "what is plain");
 }
 
 static bool lay_out(Graph *graph, PassContext *context);

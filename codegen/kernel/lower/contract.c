@@ -58,8 +58,7 @@ bool lower_see_image(Lower *lower, const Node *node, const Var *n, const Var *ch
     Index channel = index_add(arena, index_scale(arena, index_var(arena, channels), lanes), index_var(arena, lane));
     Index position[MAX_RANK] = {index_var(arena, n), channel, index_var(arena, h)};
     position[x->rank - 1] = index_var(arena, w);
-    if (height < 1 || width < 1 ||
-        !lower_memory_source(lower, node->in[0], position, &image->source, &address) ||
+    if (height < 1 || width < 1 || !lower_memory_source(lower, node->in[0], position, &image->source, &address) ||
         !index_factor(address, h, &image->h) || !index_factor(address, w, &image->w) ||
         !index_factor(address, lane, &factor))
         return false;

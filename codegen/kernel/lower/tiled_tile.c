@@ -268,9 +268,8 @@ static void cut_tiles(Tiled *con, const TileRun *run, uint32_t *capacity)
 
 static TileLoop steps_to(const TileLoop *loop, const TileLoop *next)
 {
-    return (TileLoop){.pixel_step = next->pixel - loop->pixel,
-                      .x_step = next->x - loop->x,
-                      .tile_step = next->tile - loop->tile};
+    return (TileLoop){
+        .pixel_step = next->pixel - loop->pixel, .x_step = next->x - loop->x, .tile_step = next->tile - loop->tile};
 }
 
 /* Loops one after the other become one, in which each round sees as much of the image as it did: what is done before
