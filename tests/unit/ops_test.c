@@ -351,7 +351,7 @@ UNIT(other_errors)
         {"full; value = 0; shape = [-2]", {NULL}, "full: `shape` must be at least 0, not -2"},
         {"relayout; block = 16",
          {"x: f32[3, 4]"},
-         "relayout: blocks the channels of an image [n, c, h, w]: x is f32[3, 4]"},
+         "relayout: blocks the channels of an image [n, c, h, w], or [n, c, w]: x is f32[3, 4]"},
     };
     check_errors(unit, c, COUNT(c));
 }
