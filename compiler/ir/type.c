@@ -134,7 +134,7 @@ int64_t type_bytes(const Type *type)
     return shape_elements(&shape) * dtype_bytes(type->dtype);
 }
 
-const char *layout_dimensions(uint32_t rank)
+const char *type_layout_dimensions(uint32_t rank)
 {
     return rank == 3 ? "NCW" : rank == 4 ? "NCHW" : NULL;
 }
@@ -146,7 +146,7 @@ void type_print(Text *out, const Type *type)
         text_printf(out, "%s%lld", i ? ", " : "", (long long)type->shape.dim[i]);
     text_char(out, ']');
     if (type->layout.block)
-        text_printf(out, "{%s%uc}", layout_dimensions(type->shape.rank), type->layout.block);
+        text_printf(out, "{%s%uc}", type_layout_dimensions(type->shape.rank), type->layout.block);
 }
 
 Str type_show(Arena *arena, const Type *type)

@@ -70,7 +70,7 @@ bool shape_broadcast(const Shape *a, const Shape *b, Shape *result); /* NumPy's 
 int64_t type_bytes(const Type *type); /* as laid out in memory, padding of blocks included */
 
 /* How a layout calls the dimensions of a shape of so many: "NCW", "NCHW"; NULL where there are no blocks. */
-const char *layout_dimensions(uint32_t rank);
+const char *type_layout_dimensions(uint32_t rank);
 
 /* `f32[1, 32, 28, 28]{NCHW16c}`, as the language writes it. */
 void type_print(Text *out, const Type *type);

@@ -16,7 +16,7 @@ bool infer_layout(Graph *graph, NodeId node)
 
     if (block < 0 || block > MOST_BLOCK)
         return infer_fail(graph, node, "`block` must be from 0 to %d, not %lld", MOST_BLOCK, (long long)block);
-    if (block && !layout_dimensions(x->shape.rank))
+    if (block && !type_layout_dimensions(x->shape.rank))
         return infer_fail(graph, node, "blocks the channels of an image [n, c, h, w], or [n, c, w]: " STR_FMT,
                           STR_ARG(infer_show_operand(graph, node, 0)));
     return infer_set_result(graph, node, 0, x->dtype, &x->shape, (Layout){(uint32_t)block});

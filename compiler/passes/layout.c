@@ -36,7 +36,7 @@ typedef struct Layouter {
 
 static bool image(const Type *type)
 {
-    return layout_dimensions(type->shape.rank) && type->dtype == DT_F32;
+    return type_layout_dimensions(type->shape.rank) && type->dtype == DT_F32;
 }
 
 static int64_t pixels_of(const Shape *image)
@@ -163,7 +163,7 @@ static uint32_t keep_elementwise(Layouter *layouter, Node *node)
         block = layout_block(graph, node->in[i]) ? layout_block(graph, node->in[i]) : block;
     if (!block && made_of_tokens(layouter, node))
         block = layouter->lanes;
-    if (!block || !layout_dimensions(out->shape.rank))
+    if (!block || !type_layout_dimensions(out->shape.rank))
         return 0;
     for (uint32_t i = 0; i < node->in_count; i++) {
         const Type *in = value_type(graph, node->in[i]);
@@ -366,7 +366,7 @@ static bool heeds(const Layouter *layouter, const Node *node, uint32_t stated, u
                       STR_ARG(value_show(graph, node->out[0])),
                       STR_ARG(type_show(layouter->arena, value_type(graph, node->out[0]))), op_info(node->op)->name,
                       block ? str_format(layouter->arena, "{%s%uc} here",
-                                         layout_dimensions(value_shape(graph, node->out[0])->rank), block)
+                                         type_layout_dimensions(value_shape(graph, node->out[0])->rank), block)
                                   .ptr
                             : "what is plain");
 }

@@ -92,7 +92,7 @@ static bool bad_layout(Parser *p)
 static uint32_t named_dimensions(Str name)
 {
     for (uint32_t rank = 1; rank <= MAX_RANK; rank++) {
-        const char *dimensions = layout_dimensions(rank);
+        const char *dimensions = type_layout_dimensions(rank);
         if (dimensions && name.len >= rank && memcmp(name.ptr, dimensions, rank) == 0)
             return rank;
     }
