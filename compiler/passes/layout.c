@@ -4,9 +4,9 @@
  * A convolution whose output channels fill whole vectors writes channel blocks, and so does one that carries a gradient
  * back to the channels of its image; it reads any layout, but many channels whose planes are pages long in blocks;
  * a depthwise one keeps the blocks of its image, and has them made of tokens, whose channels lie side by side;
- * pooling, elementwise ops, concat and pad keep the blocks of their operands; the gradients of weights and reductions
- * read any layout; tokens are made of blocks at once (layout_tokens.c); everything else reads plain row-major, through
- * a relayout where the operand is blocked.  With a spatial extent of 1x1 both layouts are the same bytes, so such
+ * pooling, elementwise ops, concat, pad and slices of whole blocks keep the blocks of their operands; the gradients of
+ * weights and reductions read any layout; tokens are made of blocks at once (layout_tokens.c); everything else reads
+ * plain row-major, through a relayout where the operand is blocked.  With a spatial extent of 1x1 both layouts are the same bytes, so such
  * values stay plain.  What loops carry comes in blocks where bodies make and read it so (layout_loops.c).  One walk in
  * order, bodies first.
  */
@@ -303,11 +303,27 @@ static uint32_t keep_gather(Layouter *layouter, Node *node)
     return layouter->lanes;
 }
 
+/* Are all results parts of the image, of whole blocks of its channels? */
+static bool shows_blocks(const Layouter *layouter, const Node *node)
+{
+    const Graph *graph = layouter->graph;
+    for (uint32_t r = 0; r < node->out_count; r++) {
+        View view = view_of(graph, node, r);
+        if (view.kind != VIEW_STRIDED || !may_block(layouter, value_type(graph, node->out[r])) ||
+            view.begin[1] % layouter->lanes || view.step[1] != 1)
+            return false;
+        for (uint32_t d = 0; d < view.rank; d++)
+            if (view.from[d] != d)
+                return false;
+    }
+    return true;
+}
+
 /* What turns blocks into tokens reads them, and is copied. */
 static uint32_t keep_view(Layouter *layouter, Node *node)
 {
     uint32_t block = layout_block(layouter->graph, node->in[0]);
-    if (view_only_waits(node) || !block)
+    if (view_only_waits(node) || !block || shows_blocks(layouter, node))
         return block;
     NodeId last = layout_tokens_of(layouter->graph, &layouter->users, layouter->live_out, layouter->at);
     if (last == NONE)
@@ -402,8 +418,8 @@ static bool lay_out_node(Layouter *layouter, Node *node, PassContext *context)
     uint32_t stated = node->out_count == 1 ? layout_block(graph, node->out[0]) : 0, block = choose(layouter, node);
     if (stated)
         return heeds(layouter, node, stated, block);
-    if (block && node->out_count == 1)
-        layout_set_block(graph, node->out[0], block);
+    for (uint32_t r = 0; block && r < node->out_count; r++)
+        layout_set_block(graph, node->out[r], block);
     return true;
 }
 
