@@ -6,9 +6,9 @@
  * a depthwise one keeps the blocks of its image, and has them made of tokens, whose channels lie side by side;
  * pooling, elementwise ops, concat, pad and slices of whole blocks keep the blocks of their operands; the gradients of
  * weights and reductions read any layout; tokens are made of blocks at once (layout_tokens.c); everything else reads
- * plain row-major, through a relayout where the operand is blocked.  With a spatial extent of 1x1 both layouts are the same bytes, so such
- * values stay plain.  What loops carry comes in blocks where bodies make and read it so (layout_loops.c).  One walk in
- * order, bodies first.
+ * plain row-major, through a relayout where the operand is blocked.  With a spatial extent of 1x1 both layouts are the
+ * same bytes, so such values stay plain.  What loops carry comes in blocks where bodies make and read it so
+ * (layout_loops.c).  One walk in order, bodies first.
  */
 #include "passes/layout.h"
 
