@@ -370,6 +370,13 @@ static ValueId *twins(Layouter *layouter)
     return twin;
 }
 
+static const char *layout_made(const Layouter *layouter, const Node *node, uint32_t block)
+{
+    uint32_t rank = value_shape(layouter->graph, node->out[0])->rank;
+    return block ? str_format(layouter->arena, "{%s%uc} here", type_layout_dimensions(rank), block).ptr
+                 : "what is plain";
+}
+
 /* Maps write any layout; of others it is what they work in, whatever the text says. */
 static bool heeds(const Layouter *layouter, const Node *node, uint32_t stated, uint32_t block)
 {
@@ -377,14 +384,10 @@ static bool heeds(const Layouter *layouter, const Node *node, uint32_t stated, u
     if (stated == block || family == FAMILY_ELEMENTWISE || family == FAMILY_CAST)
         return true;
     const Graph *graph = layouter->graph;
-    return diag_error(graph->module->diag, node->place,
-                      "the layout of " STR_FMT ", " STR_FMT ", cannot be honoured: %s makes %s",
-                      STR_ARG(value_show(graph, node->out[0])),
-                      STR_ARG(type_show(layouter->arena, value_type(graph, node->out[0]))), op_info(node->op)->name,
-                      block ? str_format(layouter->arena, "{%s%uc} here",
-                                         type_layout_dimensions(value_shape(graph, node->out[0])->rank), block)
-                                  .ptr
-                            : "what is plain");
+    return diag_error(
+        graph->module->diag, node->place, "the layout of " STR_FMT ", " STR_FMT ", cannot be honoured: %s makes %s",
+        STR_ARG(value_show(graph, node->out[0])), STR_ARG(type_show(layouter->arena, value_type(graph, node->out[0]))),
+        op_info(node->op)->name, layout_made(layouter, node, block));
 }
 
 static bool lay_out(Graph *graph, PassContext *context);

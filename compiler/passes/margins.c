@@ -1,19 +1,17 @@
 /* Convolutions of long windows over one dimension read an image that has margins of zeros.
  * Needs: a verified graph, after simplify, which would undo it.  Keeps: results, but for infinite weights, whose
- * products with zeros are NaN. Kernels leave out the taps that fall outside the image, which is exact and free where
- * they are few: each tile of results near an end has steps of its own.  The ends of a window of 128 taps, as of the
- * positions of wav2vec 2.0, cut ten tiles, each in another way; half a megabyte of C says so.  With margins all tiles
- * are alike, and the products with zeros cost less than a short vector of pixels here and there does. */
+ * products with zeros are NaN.
+ *
+ * Kernels leave out the taps that fall outside the image, which is exact and free where they are few: each tile of
+ * results near an end has steps of its own.  The ends of a window of 128 taps, as of the positions of wav2vec 2.0, cut
+ * ten tiles, each in another way; half a megabyte of C says so.  With margins all tiles are alike, and the products
+ * with zeros cost less than a short vector of pixels here and there does. */
+#include "base/number.h"
 #include "ops/meaning.h"
 #include "passes/rewrite.h"
 
 #define MANY_TAPS 16 /* of a window that may fall outside */
 #define MOST_WORK 5  /* fourths of the products that there are */
-
-static int64_t ceil_of(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
 
 /* Zeros that the last window reaches. */
 static int64_t margin_behind(const WindowDimension *w)
@@ -27,8 +25,8 @@ static int64_t products_inside(const WindowDimension *w)
 {
     int64_t inside = 0;
     for (int64_t tap = 0; tap < w->size; tap++) {
-        int64_t at = tap * w->dilation - w->before, end = ceil_of(w->in - at, w->stride);
-        int64_t begin = at < 0 ? ceil_of(-at, w->stride) : 0;
+        int64_t at = tap * w->dilation - w->before, end = ceil_div(w->in - at, w->stride);
+        int64_t begin = at < 0 ? ceil_div(-at, w->stride) : 0;
         end = w->in <= at ? 0 : end < w->out ? end : w->out;
         inside += end > begin ? end - begin : 0;
     }
@@ -44,7 +42,7 @@ static bool is_worth(const Rewriter *rw, const Node *node, const Convolution *co
     if (conv->window.rank != 1 || node->mark || casts || depthwise || rw->context->exact || rw->context->lanes < 2 ||
         value_type(rw->graph, node->in[0])->dtype != DT_F32 || w->before < 0 || w->in < 1 || w->out < 1)
         return false;
-    int64_t before = ceil_of(w->before, w->dilation), after = ceil_of(margin_behind(w), w->dilation);
+    int64_t before = ceil_div(w->before, w->dilation), after = ceil_div(margin_behind(w), w->dilation);
     return (before >= MANY_TAPS || after >= MANY_TAPS) && w->size <= INT32_MAX / w->out &&
            4 * w->out * w->size <= MOST_WORK * products_inside(w);
 }

@@ -18,13 +18,14 @@
 
 #include <string.h>
 
+#include "base/number.h"
 #include "ops/meaning.h"
 #include "passes/rewrite.h"
 #include "passes/widen.h"
 
 /* Cycles of an element that is put beside its pixel, where a vector is multiplied and added in one. */
 #define INTERLEAVE_CYCLES 2
-#define SCATTERS          2 /* one cycle more in so many for each phase of its own that is asked not to be */
+#define SCATTERS          2 /* phases one after the other count for one cycle more in so many, where they are not wanted */
 #define MANY_PHASES       8 /* in a row */
 #define MOST_FILLED       4 /* as large as what is asked for, in a dimension or in all: with rests of strides */
 
@@ -41,11 +42,6 @@ typedef struct Phases {
     int64_t crop[MAX_RANK]; /* ... and results before the first */
 } Phases;
 
-static int64_t ceil_of(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
-
 static bool see(Rewriter *rw, const Node *node, Phases *p)
 {
     *p = (Phases){.rw = rw, .node = node, .count = 1};
@@ -56,12 +52,12 @@ static bool see(Rewriter *rw, const Node *node, Phases *p)
     p->outputs = p->conv.channels;
     for (uint32_t d = 0; d < p->rank; d++) {
         const WindowDimension *w = &p->conv.window.dim[d];
-        int64_t taps = ceil_of(w->size, w->stride), skipped = w->before / w->stride;
+        int64_t taps = ceil_div(w->size, w->stride), skipped = w->before / w->stride;
         skipped = skipped < taps - 1 ? skipped : taps - 1;
         p->taps[d] = taps;
         p->before[d] = taps - 1 - skipped;
         p->crop[d] = w->before - skipped * w->stride;
-        p->rows[d] = ceil_of(p->crop[d] + w->in, w->stride);
+        p->rows[d] = ceil_div(p->crop[d] + w->in, w->stride);
         int64_t least = w->out - skipped; /* without zeros behind */
         p->after[d] = p->rows[d] > least ? p->rows[d] - least : 0;
         p->rows[d] = least + p->after[d];
@@ -86,8 +82,8 @@ static bool saves_cycles(const Phases *p, int64_t lanes)
         size *= p->conv.window.dim[d].size;
         taps *= p->taps[d];
     }
-    int64_t apart = size * p->conv.outputs * ceil_of(p->outputs, lanes);
-    int64_t together = taps * p->conv.outputs * ceil_of(p->outputs * p->count, lanes);
+    int64_t apart = size * p->conv.outputs * ceil_div(p->outputs, lanes);
+    int64_t together = taps * p->conv.outputs * ceil_div(p->outputs * p->count, lanes);
     apart += wants_together(p) ? apart / SCATTERS : 0;
     return apart > together + INTERLEAVE_CYCLES * p->outputs * p->count;
 }

@@ -36,10 +36,10 @@ static void tile(Tiled *con, Block *block, const TileLoop *loop, const PanelGrou
 {
     Arena *arena = con->lower->arena;
     TileAt at = {.loop = loop, .round = round, .group = group, .row = row};
-    at.pixel = index_add(arena, index_constant(loop->pixel), index_scale(arena, round, loop->pixel_step));
+    at.pixel = index_add(arena, index_constant(loop->first.pixel), index_scale(arena, round, loop->step.pixel));
     at.column = at.pixel;
-    at.x = index_add(arena, index_constant(loop->x), index_scale(arena, round, loop->x_step));
-    at.tile = index_add(arena, index_constant(loop->tile), index_scale(arena, round, loop->tile_step));
+    at.x = index_add(arena, index_constant(loop->first.x), index_scale(arena, round, loop->step.x));
+    at.tile = index_add(arena, index_constant(loop->first.tile), index_scale(arena, round, loop->step.tile));
     if (row) {
         Index r = index_var(arena, row);
         at.pixel = index_add(arena, at.pixel, index_scale(arena, r, con->out_w));

@@ -20,6 +20,13 @@ typedef struct TileView {
 
 #define MOST_VIEWS 8
 
+/* Where a tile is, or from one round to the next. */
+typedef struct TilePlace {
+    int64_t pixel; /* the first of the result: flat, or the column where tiles stay in a row */
+    int64_t x;     /* address of that pixel's operand at tap 0, 0 */
+    int64_t tile;  /* number of the tile, in order */
+} TilePlace;
+
 /* Tiles that differ only in where they start, by a constant step, and in what lies outside the image: one loop. */
 typedef struct TileLoop {
     uint32_t pixels;
@@ -27,9 +34,7 @@ typedef struct TileLoop {
     TileView view[MOST_VIEWS];   /* round by round */
     uint32_t views;
     int64_t count;
-    int64_t pixel, pixel_step; /* first output pixel: flat, or the column where tiles stay in a row */
-    int64_t x, x_step;         /* address of the first pixel's operand at tap 0, 0 */
-    int64_t tile, tile_step;   /* number of the tile, in order */
+    TilePlace first, step;
 } TileLoop;
 
 typedef struct Tiling {

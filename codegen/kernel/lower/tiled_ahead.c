@@ -64,10 +64,10 @@ static void plan_image(Body *body, Block *block)
     Arena *arena = body->arena;
     if (loop->count == 1) {
         body->next_tile = loop + 1 < tiling->loop + tiling->count && !tiling->rows ? loop + 1 : NULL;
-        body->next_x = index_constant(body->next_tile ? body->next_tile->x : 0);
+        body->next_x = index_constant(body->next_tile ? body->next_tile->first.x : 0);
         return;
     }
-    Index next = tiled_sum(body, body->at->x, index_constant(loop->x_step));
+    Index next = tiled_sum(body, body->at->x, index_constant(loop->step.x));
     const Expr *last = expr_number(arena, DT_I64, (double)index_high(body->at->x));
     const Local *local = lower_local(body->lower, "ahead", DT_I64, false);
     stmt_local(arena, block, local, expr_word(arena, WORD_MIN, DT_I64, expr_index(arena, DT_I64, next), last, NULL));

@@ -169,46 +169,50 @@ static const uint32_t *valid_taps(const Tiled *con, int64_t pixel, uint32_t pixe
 
 static TileLoop tile_at(const Tiled *con, int64_t pixel, uint32_t pixels, int64_t number)
 {
-    TileLoop tile = {.pixels = pixels, .views = 1, .count = 1, .pixel = pixel, .tile = number};
+    TileLoop tile = {.pixels = pixels, .views = 1, .count = 1};
+    tile.first = (TilePlace){pixel, operand_address(con, pixel), number};
     tile.view[0] = (TileView){valid_taps(con, pixel, pixels), 1};
-    tile.x = operand_address(con, pixel);
     for (uint32_t p = 0; p < pixels; p++)
-        tile.offset[p] = operand_address(con, pixel + p) - tile.x;
+        tile.offset[p] = operand_address(con, pixel + p) - tile.first.x;
     return tile;
 }
 
-static bool same_steps(const TileLoop *a, const TileLoop *b)
-{
-    return a->pixels == b->pixels && !memcmp(a->offset, b->offset, sizeof a->offset);
-}
-
-static bool same_tile(const Tiled *con, const TileLoop *a, const TileLoop *b)
+static bool sees_the_same(const Tiled *con, const TileLoop *a, const TileLoop *b)
 {
     size_t taps = (size_t)((con->tiling.rows ? 1 : con->taps_h) * con->taps_w);
-    return same_steps(a, b) && !memcmp(a->view[0].valid, b->view[0].valid, taps * sizeof *a->view[0].valid);
+    return !memcmp(a->view[0].valid, b->view[0].valid, taps * sizeof *a->view[0].valid);
 }
 
-/* Is `next` the next round of the loop? A loop of one round takes any step. */
-static bool joins(const Tiled *con, TileLoop *loop, const TileLoop *next)
+static bool same_place(TilePlace a, TilePlace b)
 {
-    if (!same_tile(con, loop, next))
-        return false;
-    if (loop->count == 1) {
-        loop->pixel_step = next->pixel - loop->pixel;
-        loop->x_step = next->x - loop->x;
-        loop->tile_step = next->tile - loop->tile;
-    }
-    return next->pixel == loop->pixel + loop->count * loop->pixel_step &&
-           next->x == loop->x + loop->count * loop->x_step && next->tile == loop->tile + loop->count * loop->tile_step;
+    return a.pixel == b.pixel && a.x == b.x && a.tile == b.tile;
+}
+
+static TilePlace place_after(TilePlace first, TilePlace step, int64_t rounds)
+{
+    return (TilePlace){first.pixel + rounds * step.pixel, first.x + rounds * step.x, first.tile + rounds * step.tile};
+}
+
+/* Is `next` what comes behind the loop's last round?  Then the step of both; a loop of one round takes any. */
+static bool follows(const TileLoop *loop, const TileLoop *next, TilePlace *step)
+{
+    *step = loop->count > 1 ? loop->step : next->count > 1 ? next->step : place_after(next->first, loop->first, -1);
+    return loop->pixels == next->pixels && !memcmp(loop->offset, next->offset, sizeof loop->offset) &&
+           same_place(next->first, place_after(loop->first, *step, loop->count)) &&
+           (next->count == 1 || same_place(next->step, *step));
 }
 
 static void add_tile(Tiled *con, const TileLoop *tile, uint32_t *capacity)
 {
-    for (uint32_t i = 0; i < con->tiling.count; i++)
-        if (joins(con, &con->tiling.loop[i], tile)) {
-            con->tiling.loop[i].view[0].end = ++con->tiling.loop[i].count;
+    TilePlace step;
+    for (uint32_t i = 0; i < con->tiling.count; i++) {
+        TileLoop *loop = &con->tiling.loop[i];
+        if (sees_the_same(con, loop, tile) && follows(loop, tile, &step)) {
+            loop->step = step;
+            loop->view[0].end = ++loop->count;
             return;
         }
+    }
     ARENA_PUSH(con->lower->arena, con->tiling.loop, con->tiling.count, *capacity, *tile);
 }
 
@@ -254,9 +258,7 @@ static void cut_tiles(Tiled *con, const TileRun *run, uint32_t *capacity)
         TileLoop tile = tile_at(con, pixel, run->pixels, t);
         if (t == begin && end - begin > 1) {
             tile.count = tile.view[0].end = end - begin;
-            tile.pixel_step = run->pixels;
-            tile.x_step = operand_address(con, pixel + run->pixels) - tile.x;
-            tile.tile_step = 1;
+            tile.step = (TilePlace){run->pixels, operand_address(con, pixel + run->pixels) - tile.first.x, 1};
             ARENA_PUSH(con->lower->arena, con->tiling.loop, con->tiling.count, *capacity, tile);
             t = end;
         } else {
@@ -266,28 +268,16 @@ static void cut_tiles(Tiled *con, const TileRun *run, uint32_t *capacity)
     }
 }
 
-static TileLoop steps_to(const TileLoop *loop, const TileLoop *next)
-{
-    return (TileLoop){
-        .pixel_step = next->pixel - loop->pixel, .x_step = next->x - loop->x, .tile_step = next->tile - loop->tile};
-}
-
 /* Loops one after the other become one, in which each round sees as much of the image as it did: what is done before
  * the sums and behind them stands once in the text. */
 static bool continues(TileLoop *loop, const TileLoop *next)
 {
-    if (!same_steps(loop, next) || loop->views == MOST_VIEWS)
+    TilePlace step;
+    if (loop->views == MOST_VIEWS || !follows(loop, next, &step))
         return false;
-    TileLoop one = steps_to(loop, next), steps = loop->count > 1 ? *loop : next->count > 1 ? *next : one;
-    bool follows = one.pixel_step == loop->count * steps.pixel_step && one.x_step == loop->count * steps.x_step &&
-                   one.tile_step == loop->count * steps.tile_step;
-    bool goes_on = next->count == 1 || (next->pixel_step == steps.pixel_step && next->x_step == steps.x_step &&
-                                        next->tile_step == steps.tile_step);
-    if (!follows || !goes_on)
-        return false;
-    loop->pixel_step = steps.pixel_step, loop->x_step = steps.x_step, loop->tile_step = steps.tile_step;
-    loop->view[loop->views++] = (TileView){next->view[0].valid, loop->count + next->count};
+    loop->step = step;
     loop->count += next->count;
+    loop->view[loop->views++] = (TileView){next->view[0].valid, loop->count};
     return true;
 }
 
@@ -374,8 +364,7 @@ static void cut_clamped(Tiled *con)
     uint32_t capacity = 0;
     TileLoop tile = tile_at(con, 0, 1, 0);
     tile.count = tile.view[0].end = con->tiling.tiles = con->out_w;
-    tile.pixel_step = tile.tile_step = 1;
-    tile.x_step = con->stride_w * con->x_w;
+    tile.step = (TilePlace){1, con->stride_w * con->x_w, 1};
     con->tiling = (Tiling){.rows = true, .tiles = con->out_w};
     ARENA_PUSH(con->lower->arena, con->tiling.loop, con->tiling.count, capacity, tile);
 }
