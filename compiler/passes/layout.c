@@ -240,6 +240,14 @@ static bool groups_fill_blocks(const Layouter *layouter, const Node *node, const
            conv->channels / bundles % layouter->lanes == 0 && conv->outputs / bundles % layouter->lanes == 0;
 }
 
+/* Is it a row of results that only leaves the graph?  Blocks of it would lie in the arena beside it. */
+static bool only_leaves(const Layouter *layouter, ValueId value)
+{
+    const Users *users = &layouter->users;
+    return value_shape(layouter->graph, value)->rank == 3 && layouter->live_out[value] &&
+           users->first[value] == users->first[value + 1];
+}
+
 static uint32_t keep_contraction(Layouter *layouter, Node *node)
 {
     Graph *graph = layouter->graph;
@@ -262,7 +270,7 @@ static uint32_t keep_contraction(Layouter *layouter, Node *node)
         node->in[0] = in_layout(layouter, node->in[0], layouter->lanes);
     if (depthwise ? !layout_block(graph, node->in[0]) : !groups_fill_blocks(layouter, node, &conv))
         return keep_plain(layouter, node);
-    if (!may_block(layouter, out) || conv.outputs < layouter->lanes)
+    if (!may_block(layouter, out) || conv.outputs < layouter->lanes || only_leaves(layouter, node->out[0]))
         return 0;
     if (conv.groups == 1 && lies_by_pages(layouter, node->in[0]))
         node->in[0] = in_layout(layouter, node->in[0], layouter->lanes);
