@@ -5,12 +5,13 @@
  * Kernels leave out the taps that fall outside the image, which is exact and free where they are few: each tile of
  * results near an end has steps of its own.  The ends of a window of 128 taps, as of the positions of wav2vec 2.0, cut
  * ten tiles, each in another way; half a megabyte of C says so.  With margins all tiles are alike, and the products
- * with zeros cost less than a short vector of pixels here and there does. */
+ * with zeros cost a few per cent; but the image lies in the arena once more, so shorter windows do without. */
 #include "base/number.h"
 #include "ops/meaning.h"
 #include "passes/rewrite.h"
 
-#define MANY_TAPS 16 /* of a window that may fall outside */
+#define MANY_TAPS 48 /* of a window that may fall outside: some 120 kB of C */
+#define FEW_LANES 4  /* whose tiles are few pixels, and whose machines are short of memory rather */
 #define MOST_WORK 5  /* fourths of the products that there are */
 
 /* Zeros that the last window reaches. */
@@ -39,8 +40,9 @@ static bool is_worth(const Rewriter *rw, const Node *node, const Convolution *co
     const Node *made = value_producer(rw->graph, node->in[0]);
     bool casts = made && op_info(made->op)->family == FAMILY_CAST; /* its reader would read what is narrow */
     bool depthwise = conv->outputs == conv->groups;
-    if (conv->window.rank != 1 || node->mark || casts || depthwise || rw->context->exact || rw->context->lanes < 2 ||
-        value_type(rw->graph, node->in[0])->dtype != DT_F32 || w->before < 0 || w->in < 1 || w->out < 1)
+    if (conv->window.rank != 1 || node->mark || casts || depthwise || rw->context->exact ||
+        rw->context->lanes <= FEW_LANES || value_type(rw->graph, node->in[0])->dtype != DT_F32 || w->before < 0 ||
+        w->in < 1 || w->out < 1)
         return false;
     int64_t before = ceil_div(w->before, w->dilation), after = ceil_div(margin_behind(w), w->dilation);
     return (before >= MANY_TAPS || after >= MANY_TAPS) && w->size <= INT32_MAX / w->out &&
