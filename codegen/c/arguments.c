@@ -95,11 +95,8 @@ Str source_storage(const Entry *entry, const Str *port, Arena *arena, const Kern
     if (storage->role == STORAGE_WEIGHTS) {
         if (program_weights_form(program) == WEIGHTS_C)
             return source_weight_name(program, arena, storage->index);
-        Str base = program_weights_form(program) == WEIGHTS_FILE
-                       ? STR("w")
-                       : str_format(arena, STR_FMT "_weights", STR_ARG(program_common_name(program)));
-        return str_format(arena, "(const %s *)(const void *)(" STR_FMT " + %lld)", type, STR_ARG(base),
-                          (long long)storage->offset);
+        return str_format(arena, "(const %s *)(const void *)(" STR_FMT " + %lld)", type,
+                          STR_ARG(source_weights_block(program, arena)), (long long)storage->offset);
     }
     if (storage->role == STORAGE_PACKED)
         return str_format(arena, "(const %s *)(const void *)(k + %lld)", type, (long long)storage->offset);

@@ -4,13 +4,19 @@
 
 #include "ops/meaning.h"
 
-static void print_tick(UnitRun *run, int64_t kernel)
+static void print_tick(UnitRun *run, Str kernel)
 {
     const CompileOptions *options = &run->unit->program->options;
     if (!options->timed)
         return;
     unit_run_indent(run);
-    text_printf(run->out, STR_FMT "_tick(%lld);\n", STR_ARG(options->name), (long long)kernel);
+    text_printf(run->out, STR_FMT "_tick(" STR_FMT ");\n", STR_ARG(options->name), STR_ARG(kernel));
+}
+
+/* After a kernel */
+static void print_tick_of(UnitRun *run, const Step *step)
+{
+    print_tick(run, run->rounds ? unit_rounds_kernel(run, step) : str_format(run->unit->arena, "%u", step->kernel));
 }
 
 /* The copy is made if its source lies elsewhere. */
@@ -31,10 +37,13 @@ static Str arguments_of(UnitRun *run, const Step *step, const Function *function
     Arena *arena = run->unit->arena;
     const bool *used = print_used(arena, kernel, step->deal);
     Text list = {0};
-    for (uint32_t b = 0; b < kernel->buffer_count; b++)
-        if (used[b])
-            text_printf(&list, "%s" STR_FMT, list.len ? ", " : "",
-                        STR_ARG(unit_run_buffer_argument(run, &kernel->buffer[b])));
+    for (uint32_t b = 0; b < kernel->buffer_count; b++) {
+        if (!used[b])
+            continue;
+        Str argument =
+            run->rounds ? unit_rounds_argument(run, step, b) : unit_run_buffer_argument(run, &kernel->buffer[b]);
+        text_printf(&list, "%s" STR_FMT, list.len ? ", " : "", STR_ARG(argument));
+    }
     for (uint32_t p = 0; p < function->sharing.count; p++)
         text_printf(&list, "%s%lld", list.len ? ", " : "",
                     (long long)launch->constant[function->sharing.parameter[p].constant].value);
@@ -122,7 +131,7 @@ static void declare_passed(UnitRun *run, const Node *node, const ValueId *first)
             continue;
         Str from = first ? unit_run_pointer_of(run, first[i]) : (Str){0};
         if (!pointer->name.len)
-            pointer->name = unit_run_pointer_name(run, &(KernelBuffer){.role = "x", .dtype = storage->dtype}, value);
+            pointer->name = unit_run_free_name(run, unit_run_title(run, &(KernelBuffer){.role = "x"}, value));
         pointer->depth = run->depth + 1;
         unit_run_indent(run);
         text_printf(run->out, "const %s *" STR_FMT "%s" STR_FMT "; /* " STR_FMT ", %s */\n",
@@ -286,9 +295,9 @@ static void print_copy(UnitRun *run, const Step *step)
 }
 
 /* Recurses over the nesting of loops and branches. */
-static void print_steps(UnitRun *run, const StepList *list)
+static void print_some(UnitRun *run, const StepList *list, uint32_t begin, uint32_t end)
 {
-    for (uint32_t s = 0; s < list->count; s++) {
+    for (uint32_t s = begin; s < end; s++) {
         const Step *step = &list->step[s];
         if (ends_run(list, s) && !(s && ends_run(list, s - 1)))
             text_char(run->out, '\n');
@@ -296,7 +305,7 @@ static void print_steps(UnitRun *run, const StepList *list)
         case STEP_LAUNCH:
             print_call(run, list, s);
             if (!launches_again(list, s + 1))
-                print_tick(run, step->kernel);
+                print_tick_of(run, step);
             break;
         case STEP_LOOP:
             print_loop(run, step);
@@ -312,6 +321,11 @@ static void print_steps(UnitRun *run, const StepList *list)
             break;
         }
     }
+}
+
+static void print_steps(UnitRun *run, const StepList *list)
+{
+    unit_print_rounds(run, list, print_some);
 }
 
 /* What is borrowed must be there, and aligned. */
@@ -354,7 +368,7 @@ void unit_print_run(Text *out, const Unit *unit, uint32_t number)
     source_signature(out, entry, unit->arena);
     text_printf(out, "\n{\n");
     print_checks(out, entry);
-    print_tick(&run, -1);
+    print_tick(&run, STR("-1"));
     print_steps(&run, &entry->steps.list);
     if (unit->program->options.checked)
         source_checked_step(out, entry, entry->memory.kernel_count);

@@ -29,21 +29,17 @@ void unit_run_start_names(UnitRun *run)
         map_add(&run->names.taken, run->unit->function[f].name, 0);
 }
 
-/* What a pointer to memory is called: a value by its name in the model, others by what they are for. */
-Str unit_run_pointer_name(UnitRun *run, const KernelBuffer *buffer, ValueId value)
+Str unit_run_title(UnitRun *run, const KernelBuffer *buffer, ValueId value)
 {
     const Graph *graph = run->entry->graph;
     if (value == NONE)
-        return unit_run_free_name(run, str_from(buffer->role));
+        return str_from(buffer->role);
     Str title = value_title(graph, value);
-    if (graph->value[value].name.len) {
-        title = source_safe_name(run->unit->arena, title, false);
-    } else { /* stage1.block0.%12 */
-        Str scope = {title.ptr, title.len - value_show(graph, value).len};
-        title = str_format(run->unit->arena, STR_FMT "t%u", STR_ARG(scope), value);
-        title = source_identifier(run->unit->arena, title);
-    }
-    return unit_run_free_name(run, title);
+    if (graph->value[value].name.len)
+        return source_safe_name(run->unit->arena, title, false);
+    Str scope = {title.ptr, title.len - value_show(graph, value).len}; /* of stage1.block0.%12 */
+    title = str_format(run->unit->arena, STR_FMT "t%u", STR_ARG(scope), value);
+    return source_identifier(run->unit->arena, title);
 }
 
 void unit_run_indent(UnitRun *run)
@@ -62,49 +58,134 @@ void unit_run_leave_block(UnitRun *run)
     run->depth--;
 }
 
-static bool is_constant(const Entry *entry, const Storage *storage)
+/* Kernels that see a part or a view alone take a pointer to it; those that see several, one into the whole. */
+static bool sees_part(const Storage *storage, const KernelBuffer *buffer)
 {
-    return storage_is_constant(storage->role) ||
-           (storage->role == STORAGE_PARAMS && entry->memory.state[storage->index].next == NONE);
+    return storage->role == STORAGE_ARENA && buffer->part != NONE;
 }
 
-/* The name of a pointer, which is declared where it cannot be seen: `at` is where it points, `what` says it to people.
- */
-static Str declare_pointer(UnitRun *run, Pointer *pointer, const KernelBuffer *buffer, ValueId value, Str at, Str what)
+ValueId unit_run_value(const UnitRun *run, const KernelBuffer *buffer)
 {
-    bool constant = is_constant(run->entry, entry_storage(run->entry, buffer->storage));
-    const char *type = print_buffer_type(buffer), *fixed = constant ? "const " : "";
+    const Storage *storage = entry_storage(run->entry, buffer->storage);
+    if (storage_is_kept(storage->role) && !storage->next)
+        return run->entry->memory.state[storage->index].value;
+    return sees_part(storage, buffer) ? buffer->part : storage->value;
+}
+
+/* What a pointer points to, for people: `f32[768], param`. */
+static Str what_of(UnitRun *run, const KernelBuffer *buffer)
+{
+    const Graph *graph = run->entry->graph;
+    Arena *arena = run->unit->arena;
+    const Storage *storage = entry_storage(run->entry, buffer->storage);
+    ValueId value = unit_run_value(run, buffer), whole = NONE;
+    const char *how = "";
+    if (value == NONE)
+        return STR("scratch");
+    if (storage_is_constant(storage->role)) {
+        how = source_array(run->entry, storage)->packing.rank ? ", packed" : "";
+    } else if (storage_is_kept(storage->role)) {
+        how = storage->next ? ", the next " : storage->role == STORAGE_PARAMS ? ", param" : ", state";
+        whole = storage->next ? run->entry->memory.state[storage->index].value : NONE;
+    } else if (sees_part(storage, buffer)) {
+        how = " in ";
+        whole = storage->value;
+    }
+    Str of = whole == NONE ? (Str){0} : source_comment(arena, value_show(graph, whole));
+    return str_format(arena, STR_FMT "%s" STR_FMT, STR_ARG(type_show(arena, value_type(graph, value))), how,
+                      STR_ARG(of));
+}
+
+bool unit_run_is_fixed(const UnitRun *run, const KernelBuffer *buffer)
+{
+    const Storage *storage = entry_storage(run->entry, buffer->storage);
+    return storage_is_constant(storage->role) ||
+           (storage->role == STORAGE_PARAMS && run->entry->memory.state[storage->index].next == NONE);
+}
+
+void unit_run_declare(UnitRun *run, const KernelBuffer *buffer, Str name, Str at)
+{
+    const char *type = print_buffer_type(buffer), *fixed = unit_run_is_fixed(run, buffer) ? "const " : "";
+    unit_run_indent(run);
+    text_printf(run->out, "%s%s *const " STR_FMT " = (%s%s *)" STR_FMT "; /* " STR_FMT " */\n", fixed, type,
+                STR_ARG(name), fixed, type, STR_ARG(at), STR_ARG(what_of(run, buffer)));
+}
+
+/* The pointer to what lies in a buffer of a block of memory. */
+static Pointer *pointer_of(const UnitRun *run, const KernelBuffer *buffer)
+{
+    const Storage *storage = entry_storage(run->entry, buffer->storage);
+    if (storage_is_kept(storage->role)) {
+        const StateValue *state = &run->entry->memory.state[storage->index];
+        return &run->storage[storage->next ? state->next : state->value];
+    }
+    return sees_part(storage, buffer) ? &run->part[buffer->part] : &run->storage[buffer->storage];
+}
+
+bool unit_run_sees(const UnitRun *run, const KernelBuffer *buffer)
+{
+    return pointer_of(run, buffer)->depth > 0;
+}
+
+/* The name of a pointer, which is declared where it cannot be seen: `at` is where it points. */
+static Str declare_pointer(UnitRun *run, Pointer *pointer, const KernelBuffer *buffer, Str at)
+{
     if (pointer->depth)
         return pointer->name;
     if (!pointer->name.len)
-        pointer->name = unit_run_pointer_name(run, buffer, value);
+        pointer->name = unit_run_free_name(run, unit_run_title(run, buffer, unit_run_value(run, buffer)));
     pointer->depth = run->depth + 1;
-    unit_run_indent(run);
-    text_printf(run->out, "%s%s *const " STR_FMT " = (%s%s *)" STR_FMT "; /* " STR_FMT " */\n", fixed, type,
-                STR_ARG(pointer->name), fixed, type, STR_ARG(at), STR_ARG(what));
+    unit_run_declare(run, buffer, pointer->name, at);
     return pointer->name;
 }
 
-/* `(void *)(a + 64)`: a place of an aligned block as one of any type. */
-static Str arena_place(const UnitRun *run, int64_t offset)
+UnitPlace unit_run_place(const UnitRun *run, const KernelBuffer *buffer)
 {
-    return offset ? str_format(run->unit->arena, "(void *)(a + %lld)", (long long)offset) : STR("(void *)a");
+    const Program *program = run->unit->program;
+    const Storage *storage = entry_storage(run->entry, buffer->storage);
+    int64_t begin = sees_part(storage, buffer) ? buffer->begin * dtype_bytes(buffer->dtype) : 0;
+    switch (storage->role) {
+    case STORAGE_ARENA:
+    case STORAGE_SCRATCH:
+        return (UnitPlace){STR("a"), storage->offset + begin};
+    case STORAGE_PACKED:
+        return (UnitPlace){STR("k"), storage->offset};
+    case STORAGE_WEIGHTS:
+        if (program_weights_form(program) == WEIGHTS_C)
+            return (UnitPlace){0};
+        return (UnitPlace){source_weights_block(program, run->unit->arena), program->weights[storage->index].offset};
+    case STORAGE_PARAMS:
+    case STORAGE_STATE: {
+        const KeptSlot *slot = &program->kept.slot[run->entry->slot[storage->index]];
+        bool params = slot->block == BLOCK_PARAMS && !storage->next;
+        return slot->twice ? (UnitPlace){0} : (UnitPlace){params ? STR("p") : STR("s"), slot->offset[storage->next]};
+    }
+    default:
+        return (UnitPlace){0};
+    }
+}
+
+/* `(void *)(a + 64)`: a place of an aligned block as one of any type. */
+static Str pointer_to(const UnitRun *run, const KernelBuffer *buffer, Str at)
+{
+    bool sum = memchr(at.ptr, ' ', at.len);
+    return str_format(run->unit->arena, "(%svoid *)%s" STR_FMT "%s", unit_run_is_fixed(run, buffer) ? "const " : "",
+                      sum ? "(" : "", STR_ARG(at), sum ? ")" : "");
+}
+
+static Str place_text(const UnitRun *run, UnitPlace place)
+{
+    return place.offset ? str_format(run->unit->arena, STR_FMT " + %lld", STR_ARG(place.block), (long long)place.offset)
+                        : place.block;
 }
 
 static Str weights_argument(UnitRun *run, const KernelBuffer *buffer)
 {
-    const Program *program = run->unit->program;
-    Arena *arena = run->unit->arena;
     const Storage *storage = entry_storage(run->entry, buffer->storage);
-    bool packed = source_array(run->entry, storage)->packing.rank;
-    Str what = str_format(arena, STR_FMT "%s", STR_ARG(type_show(arena, value_type(run->entry->graph, storage->value))),
-                          packed ? ", packed" : "");
-    Str at = storage->role == STORAGE_PACKED ? str_format(arena, "k + %lld", (long long)storage->offset)
-                                             : source_weights_place(program, arena, storage->index);
-    if (storage->role == STORAGE_PACKED || program_weights_form(program) != WEIGHTS_C)
-        at = str_format(arena, memchr(at.ptr, ' ', at.len) ? "(const void *)(" STR_FMT ")" : "(const void *)" STR_FMT,
-                        STR_ARG(at));
-    return declare_pointer(run, &run->storage[buffer->storage], buffer, storage->value, at, what);
+    UnitPlace place = unit_run_place(run, buffer);
+    Str at = place.block.len ? pointer_to(run, buffer, place_text(run, place))
+                             : source_weights_place(run->unit->program, run->unit->arena, storage->index);
+    return declare_pointer(run, pointer_of(run, buffer), buffer, at);
 }
 
 static Str plus_elements(UnitRun *run, Str pointer, int64_t elements)
@@ -122,10 +203,12 @@ Pointers unit_run_pointers(UnitRun *run)
     return (Pointers){run->entry, pointer_in, run};
 }
 
-static Str arena_base(UnitRun *run, const Storage *storage)
+/* Where a buffer of the arena begins: in a place of its own, or in one of a family that is free. */
+static Str arena_base(UnitRun *run, const KernelBuffer *buffer)
 {
+    const Storage *storage = entry_storage(run->entry, buffer->storage);
     if (storage->role != STORAGE_TURNS)
-        return arena_place(run, storage->offset);
+        return pointer_to(run, buffer, place_text(run, unit_run_place(run, buffer)));
     Pointers pointers = unit_run_pointers(run);
     return str_format(run->unit->arena, "(" STR_FMT ")",
                       STR_ARG(source_free_place(&pointers, run->unit->arena, storage->value)));
@@ -144,46 +227,23 @@ static Pointer *scratch_pointer(UnitRun *run, const KernelBuffer *buffer, int64_
     return &run->storage[buffer->storage];
 }
 
-/* Kernels that see a part or a view alone take a pointer to it; those that see several, one into the whole. */
 static Str arena_argument(UnitRun *run, const KernelBuffer *buffer)
 {
-    const Graph *graph = run->entry->graph;
-    Arena *arena = run->unit->arena;
     const Storage *storage = entry_storage(run->entry, buffer->storage);
-    int64_t begin = buffer->begin * dtype_bytes(buffer->dtype);
-    if (buffer->part != NONE && storage->role != STORAGE_TURNS) {
-        Str what = str_format(arena, STR_FMT " in " STR_FMT, STR_ARG(type_show(arena, value_type(graph, buffer->part))),
-                              STR_ARG(source_comment(arena, value_show(graph, storage->value))));
-        return declare_pointer(run, &run->part[buffer->part], buffer, buffer->part,
-                               arena_place(run, storage->offset + begin), what);
-    }
-    Pointer *pointer = storage->role == STORAGE_SCRATCH ? scratch_pointer(run, buffer, storage->offset)
-                                                        : &run->storage[buffer->storage];
-    Str what = storage->value == NONE ? STR("scratch") : type_show(arena, value_type(graph, storage->value));
-    Str name = pointer->depth ? pointer->name
-                              : declare_pointer(run, pointer, buffer, storage->value, arena_base(run, storage), what);
-    return plus_elements(run, name, buffer->begin);
+    Pointer *pointer =
+        storage->role == STORAGE_SCRATCH ? scratch_pointer(run, buffer, storage->offset) : pointer_of(run, buffer);
+    Str name = pointer->depth ? pointer->name : declare_pointer(run, pointer, buffer, arena_base(run, buffer));
+    return sees_part(storage, buffer) ? name : plus_elements(run, name, buffer->begin);
 }
 
 /* The value of a param or state, or its next one where that is elsewhere. */
 static Str kept_argument(UnitRun *run, const KernelBuffer *buffer)
 {
-    const Entry *entry = run->entry;
-    Arena *arena = run->unit->arena;
-    const Storage *storage = entry_storage(entry, buffer->storage);
-    const StateValue *state = &entry->memory.state[storage->index];
-    ValueId value = storage->next ? storage->value : state->value;
-    Pointer *pointer = &run->storage[storage->next ? state->next : state->value];
-    if (!pointer->depth) {
-        Str type = type_show(arena, value_type(entry->graph, value));
-        Str what = storage->next ? str_format(arena, STR_FMT ", the next " STR_FMT, STR_ARG(type),
-                                              STR_ARG(source_comment(arena, value_show(entry->graph, state->value))))
-                                 : str_format(arena, STR_FMT ", %s", STR_ARG(type),
-                                              storage->role == STORAGE_PARAMS ? "param" : "state");
-        Str at = str_format(arena, "(%svoid *)(" STR_FMT ")", is_constant(entry, storage) ? "const " : "",
-                            STR_ARG(source_kept_place(entry, arena, storage)));
-        declare_pointer(run, pointer, buffer, value, at, what);
-    }
+    const Storage *storage = entry_storage(run->entry, buffer->storage);
+    Pointer *pointer = pointer_of(run, buffer);
+    if (!pointer->depth)
+        declare_pointer(run, pointer, buffer,
+                        pointer_to(run, buffer, source_kept_place(run->entry, run->unit->arena, storage)));
     return plus_elements(run, pointer->name, buffer->begin);
 }
 

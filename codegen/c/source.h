@@ -109,6 +109,8 @@ const Weights *source_array(const Entry *entry, const Storage *storage);
 Str source_weight_name(const Program *program, Arena *arena, uint32_t w);
 /* Element i of an array in memory as a literal that reads back the same. */
 void source_element(Text *out, DType dtype, const void *bytes, int64_t i);
+/* What their bytes are called in the function of an entry where they are no arrays of C: `w`, `digits_weights`. */
+Str source_weights_block(const Program *program, Arena *arena);
 /* Where an array of the weights starts, in the function of an entry. */
 Str source_weights_place(const Program *program, Arena *arena, uint32_t w);
 /* `qualifier float w0_name[10] = {...};` under a comment that names it. */

@@ -90,18 +90,20 @@ const Weights *source_array(const Entry *entry, const Storage *storage)
     return storage->role == STORAGE_PACKED ? &program->packed[storage->index] : &program->weights[storage->index];
 }
 
+Str source_weights_block(const Program *program, Arena *arena)
+{
+    return program_weights_form(program) == WEIGHTS_FILE
+               ? STR("w")
+               : str_format(arena, STR_FMT "_weights", STR_ARG(program_common_name(program)));
+}
+
 Str source_weights_place(const Program *program, Arena *arena, uint32_t w)
 {
-    long long offset = (long long)program->weights[w].offset;
-    const char *plus = offset ? str_format(arena, " + %lld", offset).ptr : "";
-    switch (program_weights_form(program)) {
-    case WEIGHTS_C:
+    if (program_weights_form(program) == WEIGHTS_C)
         return str_format(arena, "nnc_hidden(" STR_FMT ")", STR_ARG(source_weight_name(program, arena, w)));
-    case WEIGHTS_FILE:
-        return str_format(arena, "w%s", plus);
-    default:
-        return str_format(arena, STR_FMT "_weights%s", STR_ARG(program_common_name(program)), plus);
-    }
+    long long offset = (long long)program->weights[w].offset;
+    Str block = source_weights_block(program, arena);
+    return offset ? str_format(arena, STR_FMT " + %lld", STR_ARG(block), offset) : block;
 }
 
 static const char hidden_text[] =

@@ -1,0 +1,389 @@
+/* Calls that come again in the same order, as those of a network's layers do, are one loop, whose rounds differ in
+ * where their buffers lie.  Places that are evenly apart are computed, others stand in a table of offsets:
+ *
+ *     static const uint32_t places[12][31] = {...};
+ *     for (size_t round = 0; round < 12; round++) {
+ *         const uint32_t *const place = places[round];
+ *         float *const block_h = (float *)(void *)(a + place[0]);
+ *         float *const block_scale = (float *)(void *)(p + 157535232 + 28351488 * round);
+ *         ...
+ *
+ * What stands in comments is of the first round. */
+#include "c/run.h"
+
+#include <ctype.h>
+
+#define FEWEST_ROUNDS 3
+#define FEWEST_SPARED 24 /* calls, of all rounds but the first */
+
+typedef struct Rounds {
+    uint32_t first, period, count; /* the first step, the steps of a round, the rounds */
+} Rounds;
+
+struct UnitRounds { /* that are being printed */
+    const StepList *list;
+    Rounds at;
+    Str round, place;      /* the loop's variable, and the table's row */
+    Map declared;          /* pointers, to `name` */
+    Str *name;             /* of each of them */
+    Map columns;           /* offsets per round, to the column of the table */
+    const int64_t **table; /* by columns */
+    uint32_t names, name_capacity, width, width_capacity;
+};
+
+/* What must be alike about an argument: all but its offset, where it has one. */
+static void describe_argument(const UnitRun *run, Text *key, const KernelBuffer *buffer)
+{
+    const Storage *storage = entry_storage(run->entry, buffer->storage);
+    UnitPlace place = unit_run_place(run, buffer);
+    bool alone = unit_run_value(run, buffer) != storage->value; /* its offset is that of the part, or of the state */
+    bool array = storage->role == STORAGE_INPUT || storage->role == STORAGE_OUTPUT || storage->role == STORAGE_WEIGHTS;
+    text_printf(key, " %s %d %lld ", print_buffer_type(buffer), unit_run_is_fixed(run, buffer),
+                alone ? -1LL : (long long)buffer->begin);
+    if (place.block.len)
+        text_str(key, place.block);
+    else if (array)
+        text_printf(key, "%d %u", (int)storage->role, storage->index);
+    else
+        text_printf(key, "in %u", buffer->storage);
+}
+
+/* Steps of the same text are calls that differ in offsets alone. */
+static Str step_text(const UnitRun *run, const StepList *list, uint32_t s)
+{
+    const Step *step = &list->step[s];
+    Arena *arena = run->unit->arena;
+    if (step->kind != STEP_LAUNCH || run->entry->memory.kernel[step->kernel].asks)
+        return str_format(arena, "%u", s);
+    const Kernel *kernel = &run->entry->memory.kernel[step->kernel];
+    const Launch *launch = &run->unit->of_step[run->number][step->number];
+    const Sharing *sharing = &run->unit->function[launch->function].sharing;
+    const bool *used = print_used(arena, kernel, step->deal);
+    Text text = {0};
+    text_printf(&text, "call %u %u %lld", launch->function, s ? step->kernel - list->step[s - 1].kernel : 0,
+                step->deal && step->deal->part ? (long long)step->deal->part->high : -1LL);
+    for (uint32_t n = 0; n < kernel->node_count; n++)
+        text_printf(&text, " %d", (int)run->entry->graph->node[kernel->node[n]].op);
+    for (uint32_t p = 0; p < sharing->count; p++)
+        text_printf(&text, " %lld", (long long)launch->constant[sharing->parameter[p].constant].value);
+    for (uint32_t b = 0; b < kernel->buffer_count; b++)
+        if (used[b])
+            describe_argument(run, &text, &kernel->buffer[b]);
+    Str copy = str_copy(arena, text_view(&text));
+    text_free(&text);
+    return copy;
+}
+
+/* Steps as numbers, equal ones for those of the same text: the first step of them. */
+static uint32_t *number_steps(const UnitRun *run, const StepList *list)
+{
+    Arena *arena = run->unit->arena;
+    uint32_t *number = ARENA_ARRAY(arena, uint32_t, list->count);
+    Map known = {.arena = arena};
+    for (uint32_t s = 0; s < list->count; s++) {
+        Str text = step_text(run, list, s);
+        map_add(&known, text, s);
+        number[s] = map_get(&known, text);
+    }
+    return number;
+}
+
+static uint32_t spared(Rounds rounds)
+{
+    return rounds.count < FEWEST_ROUNDS ? 0 : (rounds.count - 1) * rounds.period;
+}
+
+static bool starts_kernel(const UnitRun *run, const Step *step)
+{
+    return step->kind == STEP_LAUNCH && step_is_first(run->entry->memory.kernel, step);
+}
+
+/* Of steps [begin, end), the most rounds of `period` steps. */
+static Rounds longest_of(const UnitRun *run, const StepList *list, const uint32_t *number, uint32_t begin, uint32_t end,
+                         uint32_t period)
+{
+    Rounds best = {0};
+    for (uint32_t s = begin, from = begin; s + period <= end; s++) {
+        if (s + period < end && number[s] == number[s + period])
+            continue; /* [from, s] comes again `period` steps on */
+        while (from < s && !starts_kernel(run, &list->step[from]))
+            from++;
+        Rounds rounds = {from, period, (s - from) / period + 1};
+        best = spared(rounds) > spared(best) ? rounds : best;
+        from = s + 1;
+    }
+    return best;
+}
+
+/* Of steps [begin, end), the rounds that spare most calls.  A round has some step, as a rule, that comes once in it, so
+ * periods are sought between a step and the next that is alike. */
+static Rounds best_of(const UnitRun *run, const StepList *list, const uint32_t *number, uint32_t begin, uint32_t end)
+{
+    uint32_t *next = ARENA_ARRAY(run->unit->arena, uint32_t, end),
+             *times = ARENA_ARRAY(run->unit->arena, uint32_t, end);
+    Rounds best = {0};
+    for (uint32_t s = end; s-- > begin;) {
+        uint32_t again = next[number[s]];
+        times[again ? again - s : 0]++;
+        next[number[s]] = s;
+    }
+    for (uint32_t period = 1; period <= (end - begin) / FEWEST_ROUNDS; period++) {
+        if (times[period] + 1 < FEWEST_ROUNDS)
+            continue;
+        Rounds rounds = longest_of(run, list, number, begin, end, period);
+        best = spared(rounds) > spared(best) ? rounds : best;
+    }
+    return best;
+}
+
+typedef struct RoundsList {
+    Rounds *at;
+    uint32_t count, capacity;
+} RoundsList;
+
+/* Recurses into the steps before and behind those that spare most. */
+static void find_rounds(const UnitRun *run, const StepList *list, const uint32_t *number, uint32_t begin, uint32_t end,
+                        RoundsList *found)
+{
+    if (end - begin <= FEWEST_SPARED)
+        return;
+    Rounds rounds = best_of(run, list, number, begin, end);
+    if (spared(rounds) < FEWEST_SPARED)
+        return;
+    find_rounds(run, list, number, begin, rounds.first, found);
+    ARENA_PUSH(run->unit->arena, found->at, found->count, found->capacity, rounds);
+    find_rounds(run, list, number, rounds.first + rounds.period * rounds.count, end, found);
+}
+
+/* Of a buffer of the call that is printed, the one in a later round. */
+static const KernelBuffer *in_round(const UnitRun *run, const Step *step, uint32_t b, uint32_t round)
+{
+    const UnitRounds *rounds = run->rounds;
+    step += (size_t)round * rounds->at.period;
+    return &run->entry->memory.kernel[step->kernel].buffer[b];
+}
+
+/* Where a buffer lies in every round. */
+static const int64_t *offsets_of(const UnitRun *run, const Step *step, uint32_t b)
+{
+    uint32_t count = run->rounds->at.count;
+    int64_t *offset = ARENA_ARRAY(run->unit->arena, int64_t, count);
+    for (uint32_t r = 0; r < count; r++)
+        offset[r] = unit_run_place(run, in_round(run, step, b, r)).offset;
+    return offset;
+}
+
+static bool all_equal(const int64_t *offset, uint32_t count)
+{
+    for (uint32_t r = 1; r < count; r++)
+        if (offset[r] != offset[0])
+            return false;
+    return true;
+}
+
+/* Does the argument say the same in every round?  So do places that a pointer is declared to outside the loop, or that
+ * always hold the same value. */
+static bool is_fixed(const UnitRun *run, const Step *step, uint32_t b, const int64_t *offset)
+{
+    uint32_t count = run->rounds->at.count;
+    const KernelBuffer *buffer = in_round(run, step, b, 0), *last = in_round(run, step, b, count - 1);
+    return !unit_run_place(run, buffer).block.len ||
+           (all_equal(offset, count) &&
+            (unit_run_value(run, buffer) == unit_run_value(run, last) || unit_run_sees(run, buffer)));
+}
+
+/* ` + 157535232 + 28351488 * round` or ` + place[7]` */
+static Str offset_text(const UnitRun *run, const int64_t *offset)
+{
+    UnitRounds *rounds = run->rounds;
+    Arena *arena = run->unit->arena;
+    int64_t apart = offset[1] - offset[0];
+    bool even = true;
+    for (uint32_t r = 1; r < rounds->at.count; r++)
+        even &= offset[r] - offset[r - 1] == apart;
+    if (even) {
+        Str first = offset[0] ? str_format(arena, " + %lld", (long long)offset[0]) : (Str){0};
+        if (!apart)
+            return first;
+        return str_format(arena, STR_FMT " %c %lld * " STR_FMT, STR_ARG(first), apart < 0 ? '-' : '+',
+                          (long long)(apart < 0 ? -apart : apart), STR_ARG(rounds->round));
+    }
+    Str key = map_key(offset, rounds->at.count * sizeof *offset);
+    if (map_add(&rounds->columns, key, rounds->width))
+        ARENA_PUSH(arena, rounds->table, rounds->width, rounds->width_capacity, offset);
+    return str_format(arena, " + " STR_FMT "[%u]", STR_ARG(rounds->place), map_get(&rounds->columns, key));
+}
+
+static uint32_t digits_at(Str text, uint32_t at)
+{
+    uint32_t count = 0;
+    while (at + count < text.len && isdigit((unsigned char)text.ptr[at + count]))
+        count++;
+    return count;
+}
+
+/* `block_norm1_scale` of block0_norm1_scale and block11_norm1_scale: the number of the layer is left out; what differs
+ * in other ways is called as in the first round. */
+static Str common_title(Arena *arena, Str first, Str last)
+{
+    Text text = {0};
+    uint32_t i = 0, k = 0;
+    while (i < first.len && k < last.len) {
+        uint32_t here = digits_at(first, i), there = digits_at(last, k);
+        bool unnamed = here && i && first.ptr[i - 1] == 't' && (i < 2 || first.ptr[i - 2] == '_'); /* t4561 */
+        bool equal = here == there && memcmp(first.ptr + i, last.ptr + k, here ? here : 1) == 0;
+        if (!equal && !(here && there))
+            break;
+        if (equal || unnamed)
+            text_put(&text, first.ptr + i, here ? here : 1);
+        else if (text.len && text.ptr[text.len - 1] == '_')
+            text.len--; /* of layers_0_scale */
+        i += here ? here : 1;
+        k += here ? there : 1;
+    }
+    bool whole = i == first.len && k == last.len && text.len && !isdigit((unsigned char)text.ptr[0]);
+    Str title = whole ? str_copy(arena, text_view(&text)) : first;
+    text_free(&text);
+    return title;
+}
+
+static Str title_in(UnitRun *run, const KernelBuffer *buffer)
+{
+    return unit_run_title(run, buffer, unit_run_value(run, buffer));
+}
+
+/* A pointer is known by what it points to in the first round, and by where that is in all of them. */
+static Str pointer_key(const UnitRun *run, const KernelBuffer *buffer, Str at)
+{
+    ValueId value = unit_run_value(run, buffer);
+    return str_format(run->unit->arena, "%u %u %s " STR_FMT, value, value == NONE ? buffer->storage : 0,
+                      print_buffer_type(buffer), STR_ARG(at));
+}
+
+Str unit_rounds_argument(UnitRun *run, const Step *step, uint32_t b)
+{
+    UnitRounds *rounds = run->rounds;
+    Arena *arena = run->unit->arena;
+    const KernelBuffer *buffer = in_round(run, step, b, 0);
+    const int64_t *offset = offsets_of(run, step, b);
+    if (is_fixed(run, step, b, offset))
+        return unit_run_buffer_argument(run, buffer);
+    Str at = str_format(arena, "(%svoid *)(" STR_FMT STR_FMT ")", unit_run_is_fixed(run, buffer) ? "const " : "",
+                        STR_ARG(unit_run_place(run, buffer).block), STR_ARG(offset_text(run, offset)));
+    Str key = pointer_key(run, buffer, at);
+    uint32_t known = map_get(&rounds->declared, key);
+    if (known == MAP_NONE) {
+        Str last = title_in(run, in_round(run, step, b, rounds->at.count - 1));
+        Str name = unit_run_free_name(run, common_title(arena, title_in(run, buffer), last));
+        known = rounds->names;
+        map_put(&rounds->declared, key, known);
+        ARENA_PUSH(arena, rounds->name, rounds->names, rounds->name_capacity, name);
+        unit_run_declare(run, buffer, name, at);
+    }
+    bool alone = unit_run_value(run, buffer) != entry_storage(run->entry, buffer->storage)->value;
+    bool inside = !alone && buffer->begin;
+    return inside ? str_format(arena, STR_FMT " + %lld", STR_ARG(rounds->name[known]), (long long)buffer->begin)
+                  : rounds->name[known];
+}
+
+Str unit_rounds_kernel(const UnitRun *run, const Step *step)
+{
+    const UnitRounds *rounds = run->rounds;
+    uint32_t kernels = step[rounds->at.period].kernel - step->kernel;
+    return str_format(run->unit->arena, "%u + %u * (long)" STR_FMT, step->kernel, kernels, STR_ARG(rounds->round));
+}
+
+/* Offsets of more than 32 bits are rare, and none in firmware. */
+static const char *table_type(const UnitRounds *rounds)
+{
+    int64_t most = 0;
+    for (uint32_t c = 0; c < rounds->width; c++)
+        for (uint32_t r = 0; r < rounds->at.count; r++)
+            most = rounds->table[c][r] > most ? rounds->table[c][r] : most;
+    return most > UINT32_MAX ? "uint64_t" : "uint32_t";
+}
+
+static void print_table(UnitRun *run, Str table, const char *type)
+{
+    const UnitRounds *rounds = run->rounds;
+    unit_run_indent(run);
+    text_printf(run->out, "static const %s " STR_FMT "[%u][%u] = {\n", type, STR_ARG(table), rounds->at.count,
+                rounds->width);
+    for (uint32_t r = 0; r < rounds->at.count; r++) {
+        size_t column = 4 * (size_t)(run->depth + 2);
+        text_fill(run->out, ' ', column);
+        text_char(run->out, '{');
+        for (uint32_t c = 0; c < rounds->width; c++) {
+            Str offset = str_format(run->unit->arena, "%lld%s", (long long)rounds->table[c][r],
+                                    c + 1 < rounds->width ? "," : "},\n");
+            if (c && column + 1 + offset.len > SOURCE_WIDTH) {
+                column = 4 * (size_t)(run->depth + 2) + 1;
+                text_char(run->out, '\n');
+                text_fill(run->out, ' ', column);
+            } else if (c) {
+                text_char(run->out, ' ');
+                column++;
+            }
+            text_str(run->out, offset);
+            column += offset.len;
+        }
+    }
+    unit_run_indent(run);
+    text_printf(run->out, "};\n");
+}
+
+/* The loop, whose calls are printed first: they make the table. */
+static void print_rounds(UnitRun *run, const StepList *list, Rounds at, UnitSteps *print)
+{
+    Arena *arena = run->unit->arena;
+    UnitRounds rounds = {.list = list, .at = at, .declared.arena = arena, .columns.arena = arena};
+    Str table = unit_run_free_name(run, STR("places"));
+    Text *out = run->out, body = {0};
+    const Kernel *kernel = run->entry->memory.kernel;
+    uint32_t first = kernel[list->step[at.first].kernel].id, last = first;
+    rounds.round = unit_run_free_name(run, STR("round"));
+    rounds.place = unit_run_free_name(run, STR("place"));
+    run->rounds = &rounds;
+    run->out = &body;
+    run->depth++;
+    print(run, list, at.first, at.first + at.period);
+    run->out = out;
+    last = kernel[list->step[at.first + at.period * at.count - 1].kernel].id;
+    text_char(out, '\n');
+    run->depth--;
+    const char *type = table_type(&rounds);
+    unit_run_indent(run);
+    text_printf(out, "/* @kernel(%u) to @kernel(%u) in %u rounds that differ in where their buffers lie */\n", first,
+                last, at.count);
+    if (rounds.width)
+        print_table(run, table, type);
+    unit_run_indent(run);
+    text_printf(out, "for (size_t " STR_FMT " = 0; " STR_FMT " < %u; " STR_FMT "++) {\n", STR_ARG(rounds.round),
+                STR_ARG(rounds.round), at.count, STR_ARG(rounds.round));
+    if (rounds.width) {
+        unit_run_indent(run);
+        text_printf(out, "    const %s *const " STR_FMT " = " STR_FMT "[" STR_FMT "];\n", type, STR_ARG(rounds.place),
+                    STR_ARG(table), STR_ARG(rounds.round));
+    }
+    text_str(out, text_view(&body));
+    text_free(&body);
+    run->depth++;
+    unit_run_leave_block(run);
+    unit_run_indent(run);
+    text_printf(out, "}\n");
+    run->rounds = NULL;
+}
+
+void unit_print_rounds(UnitRun *run, const StepList *list, UnitSteps *print)
+{
+    RoundsList found = {0};
+    uint32_t s = 0;
+    if (!run->unit->program->options.checked) /* there what is dead is closed before each kernel */
+        find_rounds(run, list, number_steps(run, list), 0, list->count, &found);
+    for (uint32_t i = 0; i < found.count; i++) {
+        print(run, list, s, found.at[i].first);
+        print_rounds(run, list, found.at[i], print);
+        s = found.at[i].first + found.at[i].period * found.at[i].count;
+    }
+    print(run, list, s, list->count);
+}
