@@ -14,7 +14,7 @@
 #include <ctype.h>
 
 #define FEWEST_ROUNDS 3
-#define FEWEST_SPARED 24 /* calls, of all rounds but the first */
+#define FEWEST_SPARED 16 /* calls, of all rounds but the first */
 
 typedef struct Rounds {
     uint32_t first, period, count; /* the first step, the steps of a round, the rounds */
@@ -23,7 +23,7 @@ typedef struct Rounds {
 struct UnitRounds { /* that are being printed */
     const StepList *list;
     Rounds at;
-    Str round, place;      /* the loop's variable, and the table's row */
+    Str round, table_name, row;
     Map declared;          /* pointers, to `name` */
     Str *name;             /* of each of them */
     Map columns;           /* offsets per round, to the column of the table */
@@ -36,10 +36,10 @@ static void describe_argument(const UnitRun *run, Text *key, const KernelBuffer 
 {
     const Storage *storage = entry_storage(run->entry, buffer->storage);
     UnitPlace place = unit_run_place(run, buffer);
-    bool alone = unit_run_value(run, buffer) != storage->value; /* its offset is that of the part, or of the state */
+    bool part = unit_run_sees_part(run, buffer); /* whose offset is that of the place */
     bool array = storage->role == STORAGE_INPUT || storage->role == STORAGE_OUTPUT || storage->role == STORAGE_WEIGHTS;
     text_printf(key, " %s %d %lld ", print_buffer_type(buffer), unit_run_is_fixed(run, buffer),
-                alone ? -1LL : (long long)buffer->begin);
+                part ? -1LL : (long long)buffer->begin);
     if (place.block.len)
         text_str(key, place.block);
     else if (array)
@@ -211,7 +211,7 @@ static Str offset_text(const UnitRun *run, const int64_t *offset)
     Str key = map_key(offset, rounds->at.count * sizeof *offset);
     if (map_add(&rounds->columns, key, rounds->width))
         ARENA_PUSH(arena, rounds->table, rounds->width, rounds->width_capacity, offset);
-    return str_format(arena, " + " STR_FMT "[%u]", STR_ARG(rounds->place), map_get(&rounds->columns, key));
+    return str_format(arena, " + " STR_FMT "[%u]", STR_ARG(rounds->row), map_get(&rounds->columns, key));
 }
 
 static uint32_t digits_at(Str text, uint32_t at)
@@ -268,8 +268,8 @@ Str unit_rounds_argument(UnitRun *run, const Step *step, uint32_t b)
     const int64_t *offset = offsets_of(run, step, b);
     if (is_fixed(run, step, b, offset))
         return unit_run_buffer_argument(run, buffer);
-    Str at = str_format(arena, "(%svoid *)(" STR_FMT STR_FMT ")", unit_run_is_fixed(run, buffer) ? "const " : "",
-                        STR_ARG(unit_run_place(run, buffer).block), STR_ARG(offset_text(run, offset)));
+    Str at = str_format(arena, STR_FMT STR_FMT, STR_ARG(unit_run_place(run, buffer).block),
+                        STR_ARG(offset_text(run, offset)));
     Str key = pointer_key(run, buffer, at);
     uint32_t known = map_get(&rounds->declared, key);
     if (known == MAP_NONE) {
@@ -278,10 +278,9 @@ Str unit_rounds_argument(UnitRun *run, const Step *step, uint32_t b)
         known = rounds->names;
         map_put(&rounds->declared, key, known);
         ARENA_PUSH(arena, rounds->name, rounds->names, rounds->name_capacity, name);
-        unit_run_declare(run, buffer, name, at);
+        unit_run_declare(run, buffer, name, unit_run_untyped(run, buffer, at));
     }
-    bool alone = unit_run_value(run, buffer) != entry_storage(run->entry, buffer->storage)->value;
-    bool inside = !alone && buffer->begin;
+    bool inside = buffer->begin && !unit_run_sees_part(run, buffer);
     return inside ? str_format(arena, STR_FMT " + %lld", STR_ARG(rounds->name[known]), (long long)buffer->begin)
                   : rounds->name[known];
 }
@@ -303,12 +302,12 @@ static const char *table_type(const UnitRounds *rounds)
     return most > UINT32_MAX ? "uint64_t" : "uint32_t";
 }
 
-static void print_table(UnitRun *run, Str table, const char *type)
+static void print_table(UnitRun *run, const char *type)
 {
     const UnitRounds *rounds = run->rounds;
     unit_run_indent(run);
-    text_printf(run->out, "static const %s " STR_FMT "[%u][%u] = {\n", type, STR_ARG(table), rounds->at.count,
-                rounds->width);
+    text_printf(run->out, "static const %s " STR_FMT "[%u][%u] = {\n", type, STR_ARG(rounds->table_name),
+                rounds->at.count, rounds->width);
     for (uint32_t r = 0; r < rounds->at.count; r++) {
         size_t column = 4 * (size_t)(run->depth + 2);
         text_fill(run->out, ' ', column);
@@ -332,43 +331,49 @@ static void print_table(UnitRun *run, Str table, const char *type)
     text_printf(run->out, "};\n");
 }
 
+/* What stands before the calls of a round. */
+static void print_head(UnitRun *run)
+{
+    const UnitRounds *rounds = run->rounds;
+    const Step *step = &rounds->list->step[rounds->at.first];
+    const Step *last = step + (size_t)rounds->at.period * rounds->at.count - 1;
+    const Kernel *kernel = run->entry->memory.kernel;
+    const char *type = table_type(rounds);
+    text_char(run->out, '\n');
+    unit_run_indent(run);
+    text_printf(run->out, "/* @kernel(%u) to @kernel(%u) in %u rounds that differ in where their buffers lie */\n",
+                kernel[step->kernel].id, kernel[last->kernel].id, rounds->at.count);
+    if (rounds->width)
+        print_table(run, type);
+    unit_run_indent(run);
+    text_printf(run->out, "for (size_t " STR_FMT " = 0; " STR_FMT " < %u; " STR_FMT "++) {\n", STR_ARG(rounds->round),
+                STR_ARG(rounds->round), rounds->at.count, STR_ARG(rounds->round));
+    if (!rounds->width)
+        return;
+    unit_run_indent(run);
+    text_printf(run->out, "    const %s *const " STR_FMT " = " STR_FMT "[" STR_FMT "];\n", type, STR_ARG(rounds->row),
+                STR_ARG(rounds->table_name), STR_ARG(rounds->round));
+}
+
 /* The loop, whose calls are printed first: they make the table. */
 static void print_rounds(UnitRun *run, const StepList *list, Rounds at, UnitSteps *print)
 {
     Arena *arena = run->unit->arena;
     UnitRounds rounds = {.list = list, .at = at, .declared.arena = arena, .columns.arena = arena};
-    Str table = unit_run_free_name(run, STR("places"));
-    Text *out = run->out, body = {0};
-    const Kernel *kernel = run->entry->memory.kernel;
-    uint32_t first = kernel[list->step[at.first].kernel].id, last = first;
+    Text *out = run->out, calls = {0};
+    rounds.table_name = unit_run_free_name(run, STR("places"));
+    rounds.row = unit_run_free_name(run, STR("place"));
     rounds.round = unit_run_free_name(run, STR("round"));
-    rounds.place = unit_run_free_name(run, STR("place"));
     run->rounds = &rounds;
-    run->out = &body;
+    run->out = &calls;
     run->depth++;
     print(run, list, at.first, at.first + at.period);
-    run->out = out;
-    last = kernel[list->step[at.first + at.period * at.count - 1].kernel].id;
-    text_char(out, '\n');
-    run->depth--;
-    const char *type = table_type(&rounds);
-    unit_run_indent(run);
-    text_printf(out, "/* @kernel(%u) to @kernel(%u) in %u rounds that differ in where their buffers lie */\n", first,
-                last, at.count);
-    if (rounds.width)
-        print_table(run, table, type);
-    unit_run_indent(run);
-    text_printf(out, "for (size_t " STR_FMT " = 0; " STR_FMT " < %u; " STR_FMT "++) {\n", STR_ARG(rounds.round),
-                STR_ARG(rounds.round), at.count, STR_ARG(rounds.round));
-    if (rounds.width) {
-        unit_run_indent(run);
-        text_printf(out, "    const %s *const " STR_FMT " = " STR_FMT "[" STR_FMT "];\n", type, STR_ARG(rounds.place),
-                    STR_ARG(table), STR_ARG(rounds.round));
-    }
-    text_str(out, text_view(&body));
-    text_free(&body);
-    run->depth++;
     unit_run_leave_block(run);
+    run->out = out;
+    print_head(run);
+    bool blank = calls.ptr[0] == '\n' && !rounds.width; /* between calls, and behind the table's row */
+    text_put(out, calls.ptr + blank, calls.len - blank);
+    text_free(&calls);
     unit_run_indent(run);
     text_printf(out, "}\n");
     run->rounds = NULL;

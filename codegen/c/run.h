@@ -37,6 +37,8 @@ void unit_run_start_names(UnitRun *run);
 Str unit_run_free_name(UnitRun *run, Str wanted);
 /* What a pointer to a value is called, which may be taken: as in the model, others by what they are for. */
 Str unit_run_title(UnitRun *run, const KernelBuffer *buffer, ValueId value);
+/* Kernels that see a part or a view alone take a pointer to it; those that see several, one into the whole. */
+bool unit_run_sees_part(const UnitRun *run, const KernelBuffer *buffer);
 /* What lies in a buffer: the part or view that a kernel sees alone, else what has the memory.  NONE: scratch. */
 ValueId unit_run_value(const UnitRun *run, const KernelBuffer *buffer);
 /* ... blocks, ... */
@@ -44,6 +46,8 @@ void unit_run_indent(UnitRun *run);
 void unit_run_leave_block(UnitRun *run); /* what is declared there is not seen any more, but keeps its name */
 /* ... places, ... */
 UnitPlace unit_run_place(const UnitRun *run, const KernelBuffer *buffer);
+/* `(void *)(a + 64)`: a place of an aligned block as one of any type. */
+Str unit_run_untyped(const UnitRun *run, const KernelBuffer *buffer, Str at);
 bool unit_run_is_fixed(const UnitRun *run, const KernelBuffer *buffer); /* never written: it is const */
 bool unit_run_sees(const UnitRun *run, const KernelBuffer *buffer);     /* is a pointer declared to what lies there? */
 /* `float *const h = (float *)(void *)(a + 64); / * f32[8, 768] * /`, without a look at what is declared. */

@@ -58,10 +58,9 @@ void unit_run_leave_block(UnitRun *run)
     run->depth--;
 }
 
-/* Kernels that see a part or a view alone take a pointer to it; those that see several, one into the whole. */
-static bool sees_part(const Storage *storage, const KernelBuffer *buffer)
+bool unit_run_sees_part(const UnitRun *run, const KernelBuffer *buffer)
 {
-    return storage->role == STORAGE_ARENA && buffer->part != NONE;
+    return buffer->part != NONE && entry_storage(run->entry, buffer->storage)->role == STORAGE_ARENA;
 }
 
 ValueId unit_run_value(const UnitRun *run, const KernelBuffer *buffer)
@@ -69,7 +68,7 @@ ValueId unit_run_value(const UnitRun *run, const KernelBuffer *buffer)
     const Storage *storage = entry_storage(run->entry, buffer->storage);
     if (storage_is_kept(storage->role) && !storage->next)
         return run->entry->memory.state[storage->index].value;
-    return sees_part(storage, buffer) ? buffer->part : storage->value;
+    return unit_run_sees_part(run, buffer) ? buffer->part : storage->value;
 }
 
 /* What a pointer points to, for people: `f32[768], param`. */
@@ -87,7 +86,7 @@ static Str what_of(UnitRun *run, const KernelBuffer *buffer)
     } else if (storage_is_kept(storage->role)) {
         how = storage->next ? ", the next " : storage->role == STORAGE_PARAMS ? ", param" : ", state";
         whole = storage->next ? run->entry->memory.state[storage->index].value : NONE;
-    } else if (sees_part(storage, buffer)) {
+    } else if (unit_run_sees_part(run, buffer)) {
         how = " in ";
         whole = storage->value;
     }
@@ -119,7 +118,7 @@ static Pointer *pointer_of(const UnitRun *run, const KernelBuffer *buffer)
         const StateValue *state = &run->entry->memory.state[storage->index];
         return &run->storage[storage->next ? state->next : state->value];
     }
-    return sees_part(storage, buffer) ? &run->part[buffer->part] : &run->storage[buffer->storage];
+    return unit_run_sees_part(run, buffer) ? &run->part[buffer->part] : &run->storage[buffer->storage];
 }
 
 bool unit_run_sees(const UnitRun *run, const KernelBuffer *buffer)
@@ -143,7 +142,7 @@ UnitPlace unit_run_place(const UnitRun *run, const KernelBuffer *buffer)
 {
     const Program *program = run->unit->program;
     const Storage *storage = entry_storage(run->entry, buffer->storage);
-    int64_t begin = sees_part(storage, buffer) ? buffer->begin * dtype_bytes(buffer->dtype) : 0;
+    int64_t begin = unit_run_sees_part(run, buffer) ? buffer->begin * dtype_bytes(buffer->dtype) : 0;
     switch (storage->role) {
     case STORAGE_ARENA:
     case STORAGE_SCRATCH:
@@ -165,8 +164,7 @@ UnitPlace unit_run_place(const UnitRun *run, const KernelBuffer *buffer)
     }
 }
 
-/* `(void *)(a + 64)`: a place of an aligned block as one of any type. */
-static Str pointer_to(const UnitRun *run, const KernelBuffer *buffer, Str at)
+Str unit_run_untyped(const UnitRun *run, const KernelBuffer *buffer, Str at)
 {
     bool sum = memchr(at.ptr, ' ', at.len);
     return str_format(run->unit->arena, "(%svoid *)%s" STR_FMT "%s", unit_run_is_fixed(run, buffer) ? "const " : "",
@@ -183,7 +181,7 @@ static Str weights_argument(UnitRun *run, const KernelBuffer *buffer)
 {
     const Storage *storage = entry_storage(run->entry, buffer->storage);
     UnitPlace place = unit_run_place(run, buffer);
-    Str at = place.block.len ? pointer_to(run, buffer, place_text(run, place))
+    Str at = place.block.len ? unit_run_untyped(run, buffer, place_text(run, place))
                              : source_weights_place(run->unit->program, run->unit->arena, storage->index);
     return declare_pointer(run, pointer_of(run, buffer), buffer, at);
 }
@@ -208,7 +206,7 @@ static Str arena_base(UnitRun *run, const KernelBuffer *buffer)
 {
     const Storage *storage = entry_storage(run->entry, buffer->storage);
     if (storage->role != STORAGE_TURNS)
-        return pointer_to(run, buffer, place_text(run, unit_run_place(run, buffer)));
+        return unit_run_untyped(run, buffer, place_text(run, unit_run_place(run, buffer)));
     Pointers pointers = unit_run_pointers(run);
     return str_format(run->unit->arena, "(" STR_FMT ")",
                       STR_ARG(source_free_place(&pointers, run->unit->arena, storage->value)));
@@ -233,7 +231,7 @@ static Str arena_argument(UnitRun *run, const KernelBuffer *buffer)
     Pointer *pointer =
         storage->role == STORAGE_SCRATCH ? scratch_pointer(run, buffer, storage->offset) : pointer_of(run, buffer);
     Str name = pointer->depth ? pointer->name : declare_pointer(run, pointer, buffer, arena_base(run, buffer));
-    return sees_part(storage, buffer) ? name : plus_elements(run, name, buffer->begin);
+    return unit_run_sees_part(run, buffer) ? name : plus_elements(run, name, buffer->begin);
 }
 
 /* The value of a param or state, or its next one where that is elsewhere. */
@@ -243,7 +241,7 @@ static Str kept_argument(UnitRun *run, const KernelBuffer *buffer)
     Pointer *pointer = pointer_of(run, buffer);
     if (!pointer->depth)
         declare_pointer(run, pointer, buffer,
-                        pointer_to(run, buffer, source_kept_place(run->entry, run->unit->arena, storage)));
+                        unit_run_untyped(run, buffer, source_kept_place(run->entry, run->unit->arena, storage)));
     return plus_elements(run, pointer->name, buffer->begin);
 }
 
