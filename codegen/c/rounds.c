@@ -9,16 +9,9 @@
  *         ...
  *
  * What stands in comments is of the first round. */
-#include "c/run.h"
+#include "c/rounds.h"
 
 #include <ctype.h>
-
-#define FEWEST_ROUNDS 3
-#define FEWEST_SPARED 16 /* calls, of all rounds but the first */
-
-typedef struct Rounds {
-    uint32_t first, period, count; /* the first step, the steps of a round, the rounds */
-} Rounds;
 
 struct UnitRounds { /* that are being printed */
     const StepList *list;
@@ -31,165 +24,16 @@ struct UnitRounds { /* that are being printed */
     uint32_t names, name_capacity, width, width_capacity;
 };
 
-/* What must be alike about an argument: all but its offset, where it has one. */
-static void describe_argument(const UnitRun *run, Text *key, const KernelBuffer *buffer)
-{
-    const Storage *storage = entry_storage(run->entry, buffer->storage);
-    UnitPlace place = unit_run_place(run, buffer);
-    bool part = unit_run_sees_part(run, buffer); /* whose offset is that of the place */
-    bool array = storage->role == STORAGE_INPUT || storage->role == STORAGE_OUTPUT || storage->role == STORAGE_WEIGHTS;
-    text_printf(key, " %s %d %lld ", print_buffer_type(buffer), unit_run_is_fixed(run, buffer),
-                part ? -1LL : (long long)buffer->begin);
-    if (place.block.len)
-        text_str(key, place.block);
-    else if (array)
-        text_printf(key, "%d %u", (int)storage->role, storage->index);
-    else
-        text_printf(key, "in %u", buffer->storage);
-}
-
-/* Steps of the same text are calls that differ in offsets alone. */
-static Str step_text(const UnitRun *run, const StepList *list, uint32_t s)
-{
-    const Step *step = &list->step[s];
-    Arena *arena = run->unit->arena;
-    if (step->kind != STEP_LAUNCH || run->entry->memory.kernel[step->kernel].asks)
-        return str_format(arena, "%u", s);
-    const Kernel *kernel = &run->entry->memory.kernel[step->kernel];
-    const Launch *launch = &run->unit->of_step[run->number][step->number];
-    const Sharing *sharing = &run->unit->function[launch->function].sharing;
-    const bool *used = print_used(arena, kernel, step->deal);
-    Text text = {0};
-    text_printf(&text, "call %u %u %lld", launch->function, s ? step->kernel - list->step[s - 1].kernel : 0,
-                step->deal && step->deal->part ? (long long)step->deal->part->high : -1LL);
-    for (uint32_t n = 0; n < kernel->node_count; n++)
-        text_printf(&text, " %d", (int)run->entry->graph->node[kernel->node[n]].op);
-    for (uint32_t p = 0; p < sharing->count; p++)
-        text_printf(&text, " %lld", (long long)launch->constant[sharing->parameter[p].constant].value);
-    for (uint32_t b = 0; b < kernel->buffer_count; b++)
-        if (used[b])
-            describe_argument(run, &text, &kernel->buffer[b]);
-    Str copy = str_copy(arena, text_view(&text));
-    text_free(&text);
-    return copy;
-}
-
-/* Steps as numbers, equal ones for those of the same text: the first step of them. */
-static uint32_t *number_steps(const UnitRun *run, const StepList *list)
-{
-    Arena *arena = run->unit->arena;
-    uint32_t *number = ARENA_ARRAY(arena, uint32_t, list->count);
-    Map known = {.arena = arena};
-    for (uint32_t s = 0; s < list->count; s++) {
-        Str text = step_text(run, list, s);
-        map_add(&known, text, s);
-        number[s] = map_get(&known, text);
-    }
-    return number;
-}
-
-static uint32_t spared(Rounds rounds)
-{
-    return rounds.count < FEWEST_ROUNDS ? 0 : (rounds.count - 1) * rounds.period;
-}
-
-static bool starts_kernel(const UnitRun *run, const Step *step)
-{
-    return step->kind == STEP_LAUNCH && step_is_first(run->entry->memory.kernel, step);
-}
-
-/* Of steps [begin, end), the most rounds of `period` steps. */
-static Rounds longest_of(const UnitRun *run, const StepList *list, const uint32_t *number, uint32_t begin, uint32_t end,
-                         uint32_t period)
-{
-    Rounds best = {0};
-    for (uint32_t s = begin, from = begin; s + period <= end; s++) {
-        if (s + period < end && number[s] == number[s + period])
-            continue; /* [from, s] comes again `period` steps on */
-        while (from < s && !starts_kernel(run, &list->step[from]))
-            from++;
-        Rounds rounds = {from, period, (s - from) / period + 1};
-        best = spared(rounds) > spared(best) ? rounds : best;
-        from = s + 1;
-    }
-    return best;
-}
-
-/* Of steps [begin, end), the rounds that spare most calls.  A round has some step, as a rule, that comes once in it, so
- * periods are sought between a step and the next that is alike. */
-static Rounds best_of(const UnitRun *run, const StepList *list, const uint32_t *number, uint32_t begin, uint32_t end)
-{
-    uint32_t *next = ARENA_ARRAY(run->unit->arena, uint32_t, end),
-             *times = ARENA_ARRAY(run->unit->arena, uint32_t, end);
-    Rounds best = {0};
-    for (uint32_t s = end; s-- > begin;) {
-        uint32_t again = next[number[s]];
-        times[again ? again - s : 0]++;
-        next[number[s]] = s;
-    }
-    for (uint32_t period = 1; period <= (end - begin) / FEWEST_ROUNDS; period++) {
-        if (times[period] + 1 < FEWEST_ROUNDS)
-            continue;
-        Rounds rounds = longest_of(run, list, number, begin, end, period);
-        best = spared(rounds) > spared(best) ? rounds : best;
-    }
-    return best;
-}
-
-typedef struct RoundsList {
-    Rounds *at;
-    uint32_t count, capacity;
-} RoundsList;
-
-/* Recurses into the steps before and behind those that spare most. */
-static void find_rounds(const UnitRun *run, const StepList *list, const uint32_t *number, uint32_t begin, uint32_t end,
-                        RoundsList *found)
-{
-    if (end - begin <= FEWEST_SPARED)
-        return;
-    Rounds rounds = best_of(run, list, number, begin, end);
-    if (spared(rounds) < FEWEST_SPARED)
-        return;
-    find_rounds(run, list, number, begin, rounds.first, found);
-    ARENA_PUSH(run->unit->arena, found->at, found->count, found->capacity, rounds);
-    find_rounds(run, list, number, rounds.first + rounds.period * rounds.count, end, found);
-}
-
-/* Of a buffer of the call that is printed, the one in a later round. */
-static const KernelBuffer *in_round(const UnitRun *run, const Step *step, uint32_t b, uint32_t round)
-{
-    const UnitRounds *rounds = run->rounds;
-    step += (size_t)round * rounds->at.period;
-    return &run->entry->memory.kernel[step->kernel].buffer[b];
-}
-
-/* Where a buffer lies in every round. */
-static const int64_t *offsets_of(const UnitRun *run, const Step *step, uint32_t b)
-{
-    uint32_t count = run->rounds->at.count;
-    int64_t *offset = ARENA_ARRAY(run->unit->arena, int64_t, count);
-    for (uint32_t r = 0; r < count; r++)
-        offset[r] = unit_run_place(run, in_round(run, step, b, r)).offset;
-    return offset;
-}
-
-static bool all_equal(const int64_t *offset, uint32_t count)
-{
-    for (uint32_t r = 1; r < count; r++)
-        if (offset[r] != offset[0])
-            return false;
-    return true;
-}
-
 /* Does the argument say the same in every round?  So do places that a pointer is declared to outside the loop, or that
  * always hold the same value. */
 static bool is_fixed(const UnitRun *run, const Step *step, uint32_t b, const int64_t *offset)
 {
-    uint32_t count = run->rounds->at.count;
-    const KernelBuffer *buffer = in_round(run, step, b, 0), *last = in_round(run, step, b, count - 1);
+    const Rounds *rounds = &run->rounds->at;
+    const KernelBuffer *buffer = unit_rounds_buffer(run, rounds, step, b, 0);
+    const KernelBuffer *last = unit_rounds_buffer(run, rounds, step, b, rounds->count - 1);
+    bool stays = unit_rounds_are_even(offset, rounds->count) && offset[0] == offset[1];
     return !unit_run_place(run, buffer).block.len ||
-           (all_equal(offset, count) &&
-            (unit_run_value(run, buffer) == unit_run_value(run, last) || unit_run_sees(run, buffer)));
+           (stays && (unit_run_value(run, buffer) == unit_run_value(run, last) || unit_run_sees(run, buffer)));
 }
 
 /* ` + 157535232 + 28351488 * round` or ` + place[7]` */
@@ -198,10 +42,7 @@ static Str offset_text(const UnitRun *run, const int64_t *offset)
     UnitRounds *rounds = run->rounds;
     Arena *arena = run->unit->arena;
     int64_t apart = offset[1] - offset[0];
-    bool even = true;
-    for (uint32_t r = 1; r < rounds->at.count; r++)
-        even &= offset[r] - offset[r - 1] == apart;
-    if (even) {
+    if (unit_rounds_are_even(offset, rounds->at.count)) {
         Str first = offset[0] ? str_format(arena, " + %lld", (long long)offset[0]) : (Str){0};
         if (!apart)
             return first;
@@ -264,8 +105,8 @@ Str unit_rounds_argument(UnitRun *run, const Step *step, uint32_t b)
 {
     UnitRounds *rounds = run->rounds;
     Arena *arena = run->unit->arena;
-    const KernelBuffer *buffer = in_round(run, step, b, 0);
-    const int64_t *offset = offsets_of(run, step, b);
+    const KernelBuffer *buffer = unit_rounds_buffer(run, &rounds->at, step, b, 0);
+    const int64_t *offset = unit_rounds_offsets(run, &rounds->at, step, b);
     if (is_fixed(run, step, b, offset))
         return unit_run_buffer_argument(run, buffer);
     Str at = str_format(arena, STR_FMT STR_FMT, STR_ARG(unit_run_place(run, buffer).block),
@@ -273,7 +114,7 @@ Str unit_rounds_argument(UnitRun *run, const Step *step, uint32_t b)
     Str key = pointer_key(run, buffer, at);
     uint32_t known = map_get(&rounds->declared, key);
     if (known == MAP_NONE) {
-        Str last = title_in(run, in_round(run, step, b, rounds->at.count - 1));
+        Str last = title_in(run, unit_rounds_buffer(run, &rounds->at, step, b, rounds->at.count - 1));
         Str name = unit_run_free_name(run, common_title(arena, title_in(run, buffer), last));
         known = rounds->names;
         map_put(&rounds->declared, key, known);
@@ -381,10 +222,9 @@ static void print_rounds(UnitRun *run, const StepList *list, Rounds at, UnitStep
 
 void unit_print_rounds(UnitRun *run, const StepList *list, UnitSteps *print)
 {
-    RoundsList found = {0};
+    bool checked = run->unit->program->options.checked; /* what is dead is closed before each kernel */
+    RoundsList found = checked ? (RoundsList){0} : unit_rounds_find(run, list);
     uint32_t s = 0;
-    if (!run->unit->program->options.checked) /* there what is dead is closed before each kernel */
-        find_rounds(run, list, number_steps(run, list), 0, list->count, &found);
     for (uint32_t i = 0; i < found.count; i++) {
         print(run, list, s, found.at[i].first);
         print_rounds(run, list, found.at[i], print);

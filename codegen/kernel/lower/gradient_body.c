@@ -35,16 +35,6 @@ static Index small_loop(const Body *body, Block **block, const char *name, int64
     return index_var(body->arena, var);
 }
 
-/* An address computed once, in a variable. */
-static Index named_address(const Body *body, Block *block, const char *name, Index address)
-{
-    if (address.count == 0)
-        return address;
-    const Local *local = lower_local(body->lower, name, DT_I64, false);
-    stmt_local(body->arena, block, local, expr_index(body->arena, DT_I64, address));
-    return index_data(body->arena, expr_local(body->arena, local), INT32_MIN, INT32_MAX);
-}
-
 /* Positions of the chunk */
 
 static Index image_in_chunk(const Body *body)
@@ -257,8 +247,8 @@ static void pixels_of_chunk(const Body *body, Block *block, const Tile *tile)
     d = sum2(body, d, index_scale(arena, lane, -1));
     if (!g->d_packed)
         d = sum2(body, d, index_scale(arena, body->vector, g->d.channel));
-    Index x = named_address(body, block, "at", line_of_image(body, tile));
-    d = sum2(body, named_address(body, block, "from", d), lane);
+    Index x = lower_named_address(body->lower, block, "at", line_of_image(body, tile));
+    d = sum2(body, lower_named_address(body->lower, block, "from", d), lane);
     int64_t count = g->straight ? g->lines * g->w.out : g->w.out;
     const Var *pixel = index_var_new(arena, "w", 0, count - 1);
     Stmt *pixels = stmt_for(arena, block, pixel, 0, count, 1, LOOP_ROLLED);
@@ -275,7 +265,7 @@ static void emit_tile(const Body *body, Block *block, Tile *tile)
     Index sums = sum2(body, index_scale(arena, body->vector, gradient_rows(g)), tile->row);
     block = &stmt_lanes(arena, block, g->lane, (uint32_t)g->lanes)->body;
     tile->acc = lower_registers(body->lower, "acc", DT_F32, true, tile->rows, body->vectors);
-    tile->sums = named_address(body, block, "sums_at", index_scale(arena, sums, g->lanes));
+    tile->sums = lower_named_address(body->lower, block, "sums_at", index_scale(arena, sums, g->lanes));
     stmt_local(arena, block, tile->acc, NULL);
     start_sums(body, block, tile);
     pixels_of_chunk(body, block, tile);
