@@ -12,7 +12,7 @@
 #include "ops/family.h"
 #include "passes/pass.h"
 
-static const char *const part_name[] = {"c", "lib", "test", "ir", "kernels", "cuda", "static", "selftest", NULL};
+static const char *const part_name[] = {"c", "lib", "test", "ir", "kernels", "cuda", "static", "selftest", "shared", NULL};
 
 /* `c,lib` into a sum of EmitPart; false after a usage error. */
 static bool add_parts(Cli *cli, Str word, unsigned *parts)
@@ -73,11 +73,11 @@ static const char *settle(Cli *cli, unsigned *parts)
 
     if (!*parts)
         *parts = cuda ? EMIT_CUDA : EMIT_C;
-    bool wants_c = *parts & (EMIT_C | EMIT_LIB | EMIT_STATIC | EMIT_SELFTEST), wants_cuda = *parts & EMIT_CUDA;
+    bool wants_c = *parts & (EMIT_C | EMIT_LIBRARIES | EMIT_SELFTEST), wants_cuda = *parts & EMIT_CUDA;
     if ((cuda && wants_c) || (wants_cuda && (wants_c || (target.ptr && !cuda))))
         return cli_usage(cli,
                          "C and CUDA are different targets: --emit cuda goes with --target cuda:sm_90, and with "
-                         "neither c, lib, static nor selftest"),
+                         "neither c, lib, static, shared nor selftest"),
                NULL;
     return wants_cuda ? "cuda:sm_90" : "generic";
 }
@@ -158,7 +158,7 @@ static int emit_parts(Cli *cli, const Program *program, const Folder *folder, un
     bool good = true, cuda = program->options.target->dialect == DIALECT_CUDA;
     int status = STATUS_OK;
 
-    if (parts & (EMIT_C | EMIT_LIB | EMIT_STATIC | EMIT_CUDA))
+    if (parts & (EMIT_C | EMIT_LIBRARIES | EMIT_CUDA))
         good = emit_sources(cli, program, folder);
     if (good && parts & EMIT_TEST)
         good = emit_harness(cli, program, folder, golden, cuda ? emit_cuda_test : emit_test,
@@ -169,11 +169,9 @@ static int emit_parts(Cli *cli, const Program *program, const Folder *folder, un
         good = emit_ir(cli, program, folder);
     if (good && parts & EMIT_KERNELS)
         good = emit_kernel_listing(cli, program, folder);
-    if (good && parts & EMIT_LIB)
-        status = emit_libraries(cli, program, folder);
-    else if (good && parts & EMIT_STATIC)
-        status = emit_archive(cli, program, folder);
-    if (good && parts & (EMIT_LIB | EMIT_STATIC) && !(parts & EMIT_C))
+    if (good && parts & EMIT_LIBRARIES)
+        status = emit_libraries(cli, program, folder, parts);
+    if (good && parts & EMIT_LIBRARIES && !(parts & EMIT_C))
         drop_sources(cli, program, folder);
     return good ? status : STATUS_ENVIRONMENT;
 }
@@ -331,8 +329,8 @@ static Str main_file(Cli *cli, const Program *program, const Request *request)
         after = ".cu";
     else if (request->parts & EMIT_C)
         after = ".c";
-    else if (request->parts & (EMIT_LIB | EMIT_STATIC))
-        before = "lib", after = ".a";
+    else if (request->parts & EMIT_LIBRARIES)
+        before = "lib", after = request->parts & (EMIT_LIB | EMIT_STATIC) ? ".a" : ".so";
     else if (request->parts & (EMIT_TEST | EMIT_SELFTEST))
         after = request->parts & EMIT_TEST ? "_test.c" : "_selftest.c";
     else
@@ -406,6 +404,7 @@ const Verb verb_compile = {
         "  c        NAME.h, NAME.c, weights\n"
         "  lib      libNAME.a, libNAME.so, NAME.h\n"
         "  static   libNAME.a, NAME.h: for machines without shared libraries, by the `ar` beside --cc\n"
+        "  shared   libNAME.so, NAME.h\n"
         "  test     NAME_test.c, or NAME_test.cu: runs the model, compares with the reference evaluator\n"
         "  selftest NAME_selftest.c: the same as a function, without malloc, stdio and main, for firmware\n"
         "  ir       NAME.ir.nnc: the graph after all passes; elements too many for text in NAME.ir.safetensors\n"
@@ -434,7 +433,7 @@ const Verb verb_compile = {
              "has on which it runs"},
             {"name", "NAME", "The prefix of all that is written, instead of the graph's name"},
             {"emit", "PART,...",
-             "What to write: c, lib, static, test, selftest, ir, kernels, cuda (default: c or cuda, by target)"},
+             "What to write: c, lib, static, shared, test, selftest, ir, kernels, cuda (default: c or cuda, by target)"},
             {"weights", "c|blob|file", "The form that weights take in what is written"},
             {"byte-order", "little|big",
              "The byte order of the weights' file (default: little; with --target host, this machine's)"},

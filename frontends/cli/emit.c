@@ -289,19 +289,11 @@ static void drop_objects(Cli *cli, const Program *program, const Folder *folder)
         unlink(folder_file(cli, folder, str_from(objects.word[i])).ptr);
 }
 
-int emit_libraries(Cli *cli, const Program *program, const Folder *folder)
+int emit_libraries(Cli *cli, const Program *program, const Folder *folder, unsigned parts)
 {
-    int status = emit_shared(cli, program, folder);
-    if (status == STATUS_OK)
-        status = make_archive(cli, program, folder);
-    drop_objects(cli, program, folder);
-    return status;
-}
-
-int emit_archive(Cli *cli, const Program *program, const Folder *folder)
-{
-    int status = compile_objects(cli, program, folder, "");
-    if (status == STATUS_OK)
+    bool shared = parts & (EMIT_LIB | EMIT_SHARED), archive = parts & (EMIT_LIB | EMIT_STATIC);
+    int status = shared ? emit_shared(cli, program, folder) : compile_objects(cli, program, folder, "");
+    if (status == STATUS_OK && archive)
         status = make_archive(cli, program, folder);
     drop_objects(cli, program, folder);
     return status;

@@ -14,7 +14,10 @@ typedef enum EmitPart {
     EMIT_CUDA = 32,      /* NAME.cu, NAME.h */
     EMIT_STATIC = 64,    /* libNAME.a alone, for machines that have no shared libraries */
     EMIT_SELFTEST = 128, /* NAME_selftest.c */
+    EMIT_SHARED = 256,   /* libNAME.so alone; with EMIT_STATIC as EMIT_LIB */
 } EmitPart;
+
+#define EMIT_LIBRARIES (EMIT_LIB | EMIT_STATIC | EMIT_SHARED)
 
 /* Writes the sources, C or CUDA.  False after an error in the diag. */
 bool emit_sources(Cli *cli, const Program *program, const Folder *folder);
@@ -27,8 +30,8 @@ bool emit_kernel_listing(Cli *cli, const Program *program, const Folder *folder)
 int emit_shared(Cli *cli, const Program *program, const Folder *folder);
 /* Any C source of the folder as a shared library, with the same flags. */
 int emit_compile_shared(Cli *cli, const Target *target, const Folder *folder, const char *source, const char *library);
-int emit_libraries(Cli *cli, const Program *program, const Folder *folder);
-int emit_archive(Cli *cli, const Program *program, const Folder *folder); /* libNAME.a, by the `ar` of cc */
+/* libNAME.a, by the `ar` of cc, and libNAME.so, as far as parts ask for them; no objects are left. */
+int emit_libraries(Cli *cli, const Program *program, const Folder *folder, unsigned parts);
 /* NAME.c alone, with more flags, as the file NAME and `object`. */
 int emit_object(Cli *cli, const Program *program, const Folder *folder, const char *flags, const char *object);
 bool emit_accepts(Cli *cli, const Folder *folder, const char *flags); /* does cc take them? */

@@ -33,7 +33,7 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "emitted"))
 import build
 
 PER_MODEL = 60
-OPTIMIZE = ["-O2", "-ffp-contract=fast", "-fno-math-errno"]  # as `nnc compile --emit lib`, in less time
+OPTIMIZE = ["-O1", "-ffp-contract=fast", "-fno-math-errno"]  # as `nnc compile --emit lib`, in less time
 SANITIZE = ["-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 
 

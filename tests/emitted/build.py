@@ -99,7 +99,7 @@ def emit(nnc, model, folder, target, *flags):
 
 def library(nnc, source, folder, target, cc, *flags):
     """libNAME.so of a model in its folder, and NAME.c, which is C++ too; None or the error."""
-    error = command([nnc, "compile", source, "-o", folder, "--target", target, "--emit", "c,lib", "--cc", cc, *flags])
+    error = command([nnc, "compile", source, "-o", folder, "--target", target, "--emit", "c,shared", "--cc", cc, *flags])
     return error or check_plus_plus(folder / f"{source.stem}.c", target, cc.split()[0])
 
 

@@ -73,7 +73,7 @@ def train(arguments, folder):
 def writes(arguments, target, folder, held, weights):
     out = folder / target
     error = build.command([arguments.nnc, "compile", arguments.models / "chargpt.nnc", *DEFINES, "-o", out, "--target", target, "--cc",
-                           arguments.cc, "--emit", "c,lib", "--weights", "c", "--weights-from", folder / "learnt.safetensors"])
+                           arguments.cc, "--emit", "c,shared", "--weights", "c", "--weights-from", folder / "learnt.safetensors"])
     assert not error, error
     stream = Model(out / "libchargpt.so", "chargpt", {}).stream()
     close("the loss", stream.judge(held[:N]), loss_of(weights, held[:N]), 1e-5)

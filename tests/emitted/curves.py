@@ -183,7 +183,7 @@ def test(arguments, name, dtype, target, folder):
     weights = draw_weights(arguments.nnc, source, np.random.default_rng(3), *network.defines)
     write_safetensors(weights, folder / "drawn.safetensors")
     error = build.command([arguments.nnc, "compile", source, "--graph", "step", "--name", "model", "-o", folder, "--target", target,
-                           "--emit", "lib", "--cc", arguments.cc, "--weights-from", folder / "drawn.safetensors", "--convert-weights",
+                           "--emit", "shared", "--cc", arguments.cc, "--weights-from", folder / "drawn.safetensors", "--convert-weights",
                            *network.defines])
     if error:
         return error

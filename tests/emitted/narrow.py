@@ -141,8 +141,8 @@ def test(arguments, label, target, cc, folder):
     source = folder / "narrow.nnc"
     source.write_text(f"nnc 1\nuse \"nn\"\n\ngraph narrow(x: {kind}) -> (y) {{\n    {body}\n}}\n")
     write_safetensors(arrays, folder / "narrow.safetensors")
-    error = build.command([arguments.nnc, "compile", source, "-o", folder, "--target", target, "--emit", "c,lib",
-                           "--cc", f"{cc} -O1", "--weights", "blob"])
+    error = build.command([arguments.nnc, "compile", source, "-o", folder, "--target", target, "--emit", "c,shared",
+                           "--cc", f"{cc} -O0", "--weights", "blob"])
     if error:
         return error
     x = np.random.default_rng(2).normal(size=[int(n) for n in kind[4:-1].split(",")]).astype(np.float32)

@@ -63,12 +63,12 @@ graph step(x: {kind}, label: i64[{batch}]) -> (loss) {{
 
 
 def compile_model(arguments, target, cc, source, folder, *flags):
-    error = build.command([arguments.nnc, "compile", source, "-o", folder, "--target", target, "--cc", f"{cc} -O1", *flags])
+    error = build.command([arguments.nnc, "compile", source, "-o", folder, "--target", target, "--cc", f"{cc} -O0", *flags])
     assert not error, error
 
 
 def library(arguments, target, cc, source, folder, *flags):
-    compile_model(arguments, target, cc, source, folder, "--emit", "c,lib,kernels", "--name", "model", *flags)
+    compile_model(arguments, target, cc, source, folder, "--emit", "c,shared,kernels", "--name", "model", *flags)
     return Model(folder / "libmodel.so", "model", {})
 
 
@@ -81,7 +81,7 @@ def as_evaluated(arguments, target, cc, folder):
         source.write_text(text_of(*network))
         compile_model(arguments, target, cc, source, out, "--emit", "c,test,selftest", "--pack", "--weights", "c",
                       "--checked", "--name", "model")
-        flags = {"generic": "-O1", "x86-64-v3": "-O1 -march=x86-64-v3", "x86-64-v4": "-O1 -march=x86-64-v4"}[target]
+        flags = {"generic": "-O0", "x86-64-v3": "-O0 -march=x86-64-v3", "x86-64-v4": "-O0 -march=x86-64-v4"}[target]
         error = build.command([cc, "-std=c99", "-Wall", "-Wextra", "-Werror", *flags.split(), out / "model.c",
                                out / "model_test.c", out / "model_selftest.c", "-o", out / "test", "-lm"])
         assert not error, f"{name}: {error}"

@@ -60,7 +60,7 @@ def compiled(arguments, target, cc, folder, text, *flags, name="model"):
     folder.mkdir(parents=True, exist_ok=True)
     source = folder / f"{name}.nnc"
     source.write_text(text)
-    error = build.command([arguments.nnc, "compile", source, "-o", folder, "--target", target, "--emit", "c,lib", "--cc", f"{cc} -O1",
+    error = build.command([arguments.nnc, "compile", source, "-o", folder, "--target", target, "--emit", "c,shared", "--cc", f"{cc} -O1",
                            "--weights", "c", "--name", name, *flags])
     assert not error, error
     return Model(folder / f"lib{name}.so", name, {})

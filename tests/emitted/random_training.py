@@ -152,7 +152,7 @@ class Network:
 
 
 def library(arguments, source, folder, target, *flags):
-    error = build.command([arguments.nnc, "compile", source, "-o", folder, "--emit", "c,lib", "--name", "model", "--target", target,
+    error = build.command([arguments.nnc, "compile", source, "-o", folder, "--emit", "c,shared", "--name", "model", "--target", target,
                            "--cc", arguments.cc, *flags])
     assert not error, error
     return Model(folder / "libmodel.so", "model", {}).stream()
@@ -197,7 +197,7 @@ def main():
     parser.add_argument("--nnc", required=True, type=pathlib.Path)
     parser.add_argument("--first", type=int, default=1)
     parser.add_argument("--count", type=int, default=12)
-    parser.add_argument("--cc", default="gcc -O1")
+    parser.add_argument("--cc", default="gcc -O0")
     arguments = parser.parse_args()
     arguments.nnc = arguments.nnc.resolve()  # Meson says ./nnc
     here = [t for t in TARGETS if build.available(t, arguments.cc)] or ["generic"]

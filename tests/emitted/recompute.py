@@ -152,7 +152,7 @@ fn layer(x) -> (y) { y = CHECKPOINT cube(tanh(dense(x, 48)) + 2.0) }""", DEEP.re
 def emitted(arguments, source, target, *flags):
     """The outputs of three steps and a run, and the bytes of the arena; or what went wrong."""
     folder = source.parent / "out"
-    error = build.command([arguments.nnc, "compile", source, "-o", folder, "--target", target, "--emit", "lib", "--cc",
+    error = build.command([arguments.nnc, "compile", source, "-o", folder, "--target", target, "--emit", "shared", "--cc",
                            arguments.cc, "--name", source.stem, *flags])
     if error:
         raise AssertionError(error)

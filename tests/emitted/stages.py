@@ -122,7 +122,7 @@ CASES = {
 def library(arguments, text, target, folder, *flags):
     """None or the error; libmodel.so lies in the folder."""
     (folder / "model.nnc").write_text(text)
-    return build.command([arguments.nnc, "compile", folder / "model.nnc", "-o", folder, "--target", target, "--emit", "lib",
+    return build.command([arguments.nnc, "compile", folder / "model.nnc", "-o", folder, "--target", target, "--emit", "shared",
                           "--cc", arguments.cc, "--weights", "c", *flags])
 
 

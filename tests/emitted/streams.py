@@ -317,7 +317,7 @@ def test(arguments, name, target, folder):
     weights = draw_weights(arguments.nnc, source, chance)
     write_safetensors(weights, folder / "drawn.safetensors")
     stored = ["--weights-from", folder / "drawn.safetensors"] if weights else []
-    error = build.command([arguments.nnc, "compile", source, "-o", folder, "--target", target, "--emit", "lib",
+    error = build.command([arguments.nnc, "compile", source, "-o", folder, "--target", target, "--emit", "shared",
                            "--cc", arguments.cc, "--weights", "blob" if weights else "c", *stored])
     if error:
         return error

@@ -27,7 +27,7 @@ MODELS = {"chargpt": ("generic", "gcc"), "decoder": ("x86-64-v4", "gcc"), "keywo
 def compile_one(arguments, model, folder, target, cc, name, threads):
     error = build.command([arguments.nnc, "compile", model, "-o", folder, "--target", target, "--name", name, "--weights", "blob",
                            "--threads", threads, *LIBRARIES.get(model.stem, []), *models.words(model, False)])
-    flags = ["-O1", "-ffp-contract=fast", "-fno-math-errno"]
+    flags = ["-O0", "-ffp-contract=fast", "-fno-math-errno"]
     error = error or build.compile_source(folder / f"{name}.c", target, cc, *flags)
     return error or (build.check_plus_plus(folder / f"{name}.c", target, cc) if threads > 1 else None)
 

@@ -216,7 +216,7 @@ def test(arguments, name, target, folder):
     source.write_text(text)
     weights = draw_weights(arguments.nnc, source, chance)
     write_safetensors(weights, folder / "drawn.safetensors")
-    error = build.command([arguments.nnc, "compile", source, "-o", folder, "--target", target, "--emit", "lib", "--cc",
+    error = build.command([arguments.nnc, "compile", source, "-o", folder, "--target", target, "--emit", "shared", "--cc",
                            arguments.cc, "--weights", "c", "--weights-from", folder / "drawn.safetensors",
                            "--convert-weights"])
     if error:

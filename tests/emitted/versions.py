@@ -21,7 +21,7 @@ import build
 LEVELS = ["x86-64-v2", "x86-64-v3", "x86-64-v4"]
 EVERY = ["generic", *LEVELS, "x86-64-v4-vnni", "x86-64-v4-amx"]
 TARGETS = [t for t in EVERY if t in ("generic", *LEVELS) or build.machine_has(t)]  # of the libraries whose bits are compared
-FLAGS = ["-O1", "-ffp-contract=fast", "-fno-math-errno"]
+FLAGS = ["-O0", "-ffp-contract=fast", "-fno-math-errno"]
 RUNTIME = [build.RUNTIME / name for name in ("call.c", "pool.c", "weights.c")]
 LOADER = "/lib64/ld-linux-x86-64.so.2"
 

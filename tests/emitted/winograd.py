@@ -112,7 +112,7 @@ def test(arguments, label, form, target, cc, folder):
     arrays = case.arrays()
     source.write_text(case.text(form))
     write_safetensors(arrays, folder / "w.safetensors")
-    error = build.library(arguments.nnc, source, folder, target, f"{cc} -O1")
+    error = build.library(arguments.nnc, source, folder, target, f"{cc} -O0")
     if error:
         return error
     case.check(Model(folder / "libw.so", "w", {}).stream().run, arrays)
