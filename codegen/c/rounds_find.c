@@ -4,9 +4,8 @@
 
 #define FEWEST_ROUNDS 3
 #define MOST_TURNS    4
-#define CALL_BYTES    300 /* of text, with its pointers and comments */
-#define OFFSET_BYTES  30 /* more than it takes: a place in the line that it is used in reads better */
-#define FEWEST_SPARED 16  /* calls, of all rounds but the first */
+#define CALL_LENGTH   13 /* of a call with its pointers and comments, in offsets of the table */
+#define FEWEST_SPARED 16 /* calls, of all rounds but the first */
 
 /* What must be alike about an argument: all but its offset, where it has one. */
 static void describe_argument(const UnitRun *run, Text *key, const KernelBuffer *buffer)
@@ -137,7 +136,7 @@ bool unit_rounds_are_even(const int64_t *offset, uint32_t count)
 }
 
 /* About how long a loop's text is: its calls and its table. */
-static int64_t text_bytes(const UnitRun *run, const StepList *list, const Rounds *rounds)
+static int64_t text_length(const UnitRun *run, const StepList *list, const Rounds *rounds)
 {
     Arena *arena = run->unit->arena;
     Map columns = {.arena = arena};
@@ -154,12 +153,12 @@ static int64_t text_bytes(const UnitRun *run, const StepList *list, const Rounds
                      map_add(&columns, map_key(offset, rounds->count * sizeof *offset), s);
         }
     }
-    return rounds->period * CALL_BYTES + width * rounds->count * OFFSET_BYTES;
+    return rounds->period * CALL_LENGTH + width * rounds->count;
 }
 
 /* Layers may take turns with a few places: with as many of them in a round, each has its own.  Those of the first layer
  * may be like no other's: it is left out then. */
-static Rounds with_least_text(const UnitRun *run, const StepList *list, Rounds rounds)
+static Rounds shortest(const UnitRun *run, const StepList *list, Rounds rounds)
 {
     Rounds best = rounds;
     int64_t least = INT64_MAX;
@@ -167,9 +166,9 @@ static Rounds with_least_text(const UnitRun *run, const StepList *list, Rounds r
         for (uint32_t turns = 1; turns <= MOST_TURNS && (rounds.count - out) / turns >= FEWEST_ROUNDS; turns++) {
             Rounds other = {rounds.first + out * rounds.period, rounds.period * turns, (rounds.count - out) / turns};
             uint32_t left = (out + (rounds.count - out) % turns) * rounds.period;
-            int64_t bytes = text_bytes(run, list, &other) + left * CALL_BYTES;
-            best = bytes < least ? other : best;
-            least = bytes < least ? bytes : least;
+            int64_t length = text_length(run, list, &other) + left * CALL_LENGTH;
+            best = length < least ? other : best;
+            least = length < least ? length : least;
         }
     return best;
 }
@@ -183,7 +182,7 @@ static void find_rounds(const UnitRun *run, const StepList *list, const uint32_t
     Rounds rounds = best_of(run, list, number, begin, end);
     if (spared(rounds) < FEWEST_SPARED)
         return;
-    rounds = with_least_text(run, list, rounds);
+    rounds = shortest(run, list, rounds);
     find_rounds(run, list, number, begin, rounds.first, found);
     ARENA_PUSH(run->unit->arena, found->at, found->count, found->capacity, rounds);
     find_rounds(run, list, number, rounds.first + rounds.period * rounds.count, end, found);

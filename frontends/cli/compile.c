@@ -12,7 +12,8 @@
 #include "ops/family.h"
 #include "passes/pass.h"
 
-static const char *const part_name[] = {"c", "lib", "test", "ir", "kernels", "cuda", "static", "selftest", "shared", NULL};
+static const char *const part_name[] = {"c",    "lib",    "test",     "ir",     "kernels",
+                                        "cuda", "static", "selftest", "shared", NULL};
 
 /* `c,lib` into a sum of EmitPart; false after a usage error. */
 static bool add_parts(Cli *cli, Str word, unsigned *parts)
@@ -433,7 +434,8 @@ const Verb verb_compile = {
              "has on which it runs"},
             {"name", "NAME", "The prefix of all that is written, instead of the graph's name"},
             {"emit", "PART,...",
-             "What to write: c, lib, static, shared, test, selftest, ir, kernels, cuda (default: c or cuda, by target)"},
+             "What to write: c, lib, static, shared, test, selftest, ir, kernels, cuda (default: c or cuda, by "
+             "target)"},
             {"weights", "c|blob|file", "The form that weights take in what is written"},
             {"byte-order", "little|big",
              "The byte order of the weights' file (default: little; with --target host, this machine's)"},
