@@ -38,7 +38,7 @@ static void print_apart(Text *out, const Function *function, int64_t apart, uint
 static void print_arguments(Text *out, Unit *unit, const Function *function, const KernelNames *names, bool *threads)
 {
     const Kernel *kernel = &function->entry->memory.kernel[function->kernel];
-    const bool *used = print_used(unit->arena, kernel, function->deal);
+    const bool *used = unit_parameters(function->entry, unit->arena, function->kernel, function->deal);
     uint32_t apart = function->printed;
     *threads = false;
     for (uint32_t b = 0; b < kernel->buffer_count; b++) {
@@ -59,7 +59,7 @@ static void print_arguments(Text *out, Unit *unit, const Function *function, con
 void unit_print_part(Text *out, Unit *unit, const Function *function, const KernelNames *names)
 {
     const Kernel *kernel = &function->entry->memory.kernel[function->kernel];
-    const bool *used = print_used(unit->arena, kernel, function->deal);
+    const bool *used = unit_parameters(function->entry, unit->arena, function->kernel, function->deal);
     Text arguments = {0};
     bool threads;
     text_printf(out, "\ntypedef struct {\n");

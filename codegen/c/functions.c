@@ -42,12 +42,12 @@ void unit_make(Unit *unit, const Program *program, Arena *arena)
 }
 
 /* A kernel that stands in one place carries the model's names; what has none there keeps its role. */
-static void take_model_names(const Entry *entry, Arena *arena, uint32_t k, KernelNames *names)
+static void take_model_names(const Entry *entry, Arena *arena, uint32_t k, const uint32_t *inplace, KernelNames *names)
 {
     const Kernel *kernel = &entry->memory.kernel[k];
     const Graph *graph = entry->graph;
     Map taken = {.arena = arena};
-    print_role_names(arena, kernel, names);
+    print_role_names(arena, kernel, inplace, names);
     for (uint32_t b = 0; b < kernel->buffer_count; b++) {
         const Storage *storage = entry_storage(entry, kernel->buffer[b].storage);
         map_add(&taken, names->buffer[b], b);
@@ -57,23 +57,30 @@ static void take_model_names(const Entry *entry, Arena *arena, uint32_t k, Kerne
     for (uint32_t b = 0; b < kernel->buffer_count; b++) {
         const KernelBuffer *buffer = &kernel->buffer[b];
         const Storage *storage = entry_storage(entry, buffer->storage);
-        ValueId value = buffer->part != NONE ? buffer->part : storage->value;
+        bool kept = storage_is_kept(storage->role) && !storage->next; /* the next value in place is called so, too */
+        ValueId value = kept                   ? entry->memory.state[storage->index].value
+                        : buffer->part != NONE ? buffer->part
+                                               : storage->value;
         bool packed = storage_is_constant(storage->role) && source_array(entry, storage)->packing.rank;
-        if (value == NONE || packed || !graph->value[value].name.len)
+        bool served = inplace && inplace[b] != b;
+        if (value == NONE || packed || served || !graph->value[value].name.len)
             continue;
         Str name = source_safe_name(arena, graph->value[value].name, true);
         if (map_add(&taken, name, b))
             names->buffer[b] = name;
     }
+    for (uint32_t b = 0; inplace && b < kernel->buffer_count; b++)
+        names->buffer[b] = names->buffer[inplace[b]];
 }
 
-KernelNames source_function_names(const Entry *entry, Arena *arena, uint32_t k, uint32_t users, Str function)
+KernelNames source_function_names(const Entry *entry, Arena *arena, uint32_t k, uint32_t users, Str function,
+                                  const uint32_t *inplace)
 {
     KernelNames names;
     if (users == 1)
-        take_model_names(entry, arena, k, &names);
+        take_model_names(entry, arena, k, inplace, &names);
     else
-        print_role_names(arena, &entry->memory.kernel[k], &names);
+        print_role_names(arena, &entry->memory.kernel[k], inplace, &names);
     names.function = function;
     return names;
 }
@@ -82,7 +89,8 @@ KernelNames unit_function_names(Unit *unit, const Function *function)
 {
     const Sharing *sharing = &function->sharing;
     KernelNames names =
-        source_function_names(function->entry, unit->arena, function->kernel, function->users, function->name);
+        source_function_names(function->entry, unit->arena, function->kernel, function->users, function->name,
+                              unit_inplace(function->entry, unit->arena, function->kernel));
     names.parameter = ARENA_ARRAY(unit->arena, Str, sharing->count);
     for (uint32_t p = 0; p < sharing->count; p++)
         if (sharing->parameter[p].constant < function->printed)

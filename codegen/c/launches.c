@@ -42,7 +42,7 @@ static void note_scratch(Unit *unit, const Entry *entry, const Step *step, const
                          Constants *constants)
 {
     const Kernel *kernel = &entry->memory.kernel[step->kernel];
-    const bool *used = print_used(unit->arena, kernel, step->deal);
+    const bool *used = unit_parameters(entry, unit->arena, step->kernel, step->deal);
     for (uint32_t b = 0; step->deal && step->deal->part && b < kernel->buffer_count; b++) {
         const KernelBuffer *buffer = &kernel->buffer[b];
         const Storage *storage = entry_storage(entry, buffer->storage);
@@ -73,7 +73,8 @@ static void print_launch(Alikes *all, const Entry *entry, const Step *step, Laun
     Unit *unit = all->unit;
     KernelNames names;
     Constants constants = {0};
-    print_role_names(unit->arena, &entry->memory.kernel[step->kernel], &names);
+    print_role_names(unit->arena, &entry->memory.kernel[step->kernel], unit_inplace(entry, unit->arena, step->kernel),
+                     &names);
     Str name = names.function;
     names.function = (Str){0};
     Str text = unit_function_text(unit, entry, step->kernel, step->deal, &names, &constants);
@@ -100,16 +101,17 @@ static void print_launch(Alikes *all, const Entry *entry, const Step *step, Laun
 static Str loops_key(Arena *arena, const Entry *entry, uint32_t k)
 {
     const Kernel *kernel = &entry->memory.kernel[k];
-    const bool *aliased = source_aliased(entry, arena, k);
+    KernelMemory memory = unit_kernel_memory(entry, arena, k);
     struct {
         const Stmt *first;
         int64_t bytes;
     } loops = {kernel->body.first, kernel->bytes};
-    size_t size = sizeof loops + kernel->buffer_count * sizeof *aliased;
-    unsigned char *key = arena_alloc(arena, size);
+    size_t inplace = kernel->buffer_count * sizeof *memory.inplace, aliased = kernel->buffer_count;
+    unsigned char *key = arena_alloc(arena, sizeof loops + inplace + aliased);
     memcpy(key, &loops, sizeof loops);
-    memcpy(key + sizeof loops, aliased, size - sizeof loops);
-    return map_key(key, size);
+    memcpy(key + sizeof loops, memory.inplace, inplace);
+    memcpy(key + sizeof loops + inplace, memory.aliased, aliased);
+    return map_key(key, sizeof loops + inplace + aliased);
 }
 
 /* Kernels that share their loops are printed once. */
@@ -173,7 +175,7 @@ static uint32_t make_function(Unit *unit, const Entry *entry, const Step *step, 
     }
     if (sharing->count) {
         KernelNames names;
-        print_role_names(unit->arena, kernel, &names);
+        print_role_names(unit->arena, kernel, unit_inplace(entry, unit->arena, step->kernel), &names);
         sharing_name(unit->arena, launch->constant, launch->constants, names.buffer, kernel->buffer_count,
                      &function.sharing);
     }

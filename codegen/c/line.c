@@ -26,7 +26,12 @@ static Str numbered_role(Arena *arena, Map *taken, const char *role, uint32_t nu
     return name;
 }
 
-void print_role_names(Arena *arena, const Kernel *kernel, KernelNames *names)
+static bool is_served(const uint32_t *inplace, uint32_t buffer)
+{
+    return inplace && inplace[buffer] != buffer;
+}
+
+void print_role_names(Arena *arena, const Kernel *kernel, const uint32_t *inplace, KernelNames *names)
 {
     names->function = kernel->name;
     names->buffer = ARENA_ARRAY(arena, Str, kernel->buffer_count);
@@ -34,6 +39,8 @@ void print_role_names(Arena *arena, const Kernel *kernel, KernelNames *names)
     Map last = {.arena = arena}; /* per role: its last buffer; before: how many of the role stand in front of it */
     uint32_t *before = ARENA_ARRAY(arena, uint32_t, kernel->buffer_count);
     for (uint32_t i = 0; i < kernel->buffer_count; i++) {
+        if (is_served(inplace, i))
+            continue;
         uint32_t known = map_get(&last, str_from(kernel->buffer[i].role));
         before[i] = known == MAP_NONE ? 0 : before[known] + 1;
         map_put(&last, str_from(kernel->buffer[i].role), i);
@@ -42,9 +49,14 @@ void print_role_names(Arena *arena, const Kernel *kernel, KernelNames *names)
     take_local_names(arena, &kernel->body, &taken);
     for (uint32_t i = 0; i < kernel->buffer_count; i++) {
         const char *role = kernel->buffer[i].role;
+        if (is_served(inplace, i))
+            continue;
         bool alone = before[map_get(&last, str_from(role))] == 0;
         names->buffer[i] = alone ? str_from(role) : numbered_role(arena, &taken, role, before[i]);
     }
+    for (uint32_t i = 0; i < kernel->buffer_count; i++)
+        if (is_served(inplace, i))
+            names->buffer[i] = names->buffer[inplace[i]];
 }
 
 /* Lines */

@@ -566,26 +566,31 @@ static bool has_loop(const Block *block, LoopKind kind)
     return false;
 }
 
-const bool *print_used(Arena *arena, const Kernel *kernel, const Deal *deal)
+const bool *print_used(Arena *arena, const Kernel *kernel, const Deal *deal, const uint32_t *inplace)
 {
     bool *used = ARENA_ARRAY(arena, bool, kernel->buffer_count);
     memset(used, !deal, kernel->buffer_count);
     if (deal)
         block_buffers(&deal->body, used);
+    for (uint32_t b = 0; b < kernel->buffer_count; b++)
+        if (inplace[b] != b) {
+            used[inplace[b]] |= used[b];
+            used[b] = false;
+        }
     return used;
 }
 
 /* Says how many there are. */
-static uint32_t put_parameters(Printer *printer, const Deal *deal, const bool *aliased)
+static uint32_t put_parameters(Printer *printer, const Deal *deal, KernelMemory memory)
 {
     const Kernel *kernel = printer->kernel;
-    const bool *used = print_used(printer->arena, kernel, deal);
+    const bool *used = print_used(printer->arena, kernel, deal, memory.inplace);
     uint32_t count = 0;
     for (uint32_t i = 0; i < kernel->buffer_count; i++) {
         const KernelBuffer *buffer = &kernel->buffer[i];
         if (used[i])
             text_printf(printer->out, "%s%s%s *%s" STR_FMT, count++ ? ", " : "", buffer->written ? "" : "const ",
-                        print_buffer_type(buffer), aliased[i] ? "" : "NNC_RESTRICT ",
+                        print_buffer_type(buffer), memory.aliased[i] ? "" : "NNC_RESTRICT ",
                         STR_ARG(printer->names->buffer[i]));
     }
     for (uint32_t i = 0; i < printer->names->parameters; i++)
@@ -599,7 +604,7 @@ static uint32_t put_parameters(Printer *printer, const Deal *deal, const bool *a
 }
 
 void print_kernel(Text *out, Arena *arena, const Target *target, const Kernel *kernel, const Deal *deal,
-                  const KernelNames *names, const bool *aliased, Constants *constants, PreludeNeeds *needs)
+                  const KernelNames *names, KernelMemory memory, Constants *constants, PreludeNeeds *needs)
 {
     Printer printer = {.out = out,
                        .arena = arena,
@@ -622,7 +627,7 @@ void print_kernel(Text *out, Arena *arena, const Target *target, const Kernel *k
     needs->in_order |= in_order;
     text_printf(out, "%s%s%sstatic void " STR_FMT "(", apart, careful ? "NNC_CAREFUL\n" : "",
                 in_order ? "NNC_IN_ORDER\n" : "", STR_ARG(names->function));
-    uint32_t count = put_parameters(&printer, deal, aliased);
+    uint32_t count = put_parameters(&printer, deal, memory);
     text_printf(out, "%s)", count ? "" : "void");
     source_break_list(out);
     text_printf(out, "\n{\n");

@@ -13,15 +13,23 @@ typedef struct KernelNames {
     uint32_t parameters; /* ... so many */
 } KernelNames;
 
-/* Names by role (x, weight, y, ...), for kernels that several places share and for comparing them; in the arena. */
-void print_role_names(Arena *arena, const Kernel *kernel, KernelNames *names);
+/* Names by role (x, weight, y, ...), for kernels that several places share and for comparing them; in the arena.  What
+ * another buffer serves (below) is called like that; NULL: none does. */
+void print_role_names(Arena *arena, const Kernel *kernel, const uint32_t *inplace, KernelNames *names);
 
-/* `static void name(const float *restrict x, ...) { ... }`.  Buffers in `aliased` may overlap others.  Of a deal only
- * what it says, of the part that is the last parameter, where it has parts.  `constants` as in constants.h, or NULL. */
+/* What else is known of a kernel's buffers, where it stands. */
+typedef struct KernelMemory {
+    const bool *aliased; /* may overlap others */
+    const uint32_t
+        *inplace; /* the buffer whose pointer serves it, which holds the same: itself, or one that is written */
+} KernelMemory;
+
+/* `static void name(const float *restrict x, ...) { ... }`.  Of a deal only what it says, of the part that is the last
+ * parameter, where it has parts.  `constants` as in constants.h, or NULL. */
 void print_kernel(Text *out, Arena *arena, const Target *target, const Kernel *kernel, const Deal *deal,
-                  const KernelNames *names, const bool *aliased, Constants *constants, PreludeNeeds *needs);
-/* Per buffer: is it a parameter?  All are of a kernel, those that it uses of a deal. */
-const bool *print_used(Arena *arena, const Kernel *kernel, const Deal *deal);
+                  const KernelNames *names, KernelMemory memory, Constants *constants, PreludeNeeds *needs);
+/* Per buffer: is it a parameter?  All are of a kernel, those that it uses of a deal, but for what others serve. */
+const bool *print_used(Arena *arena, const Kernel *kernel, const Deal *deal, const uint32_t *inplace);
 
 /* Of its elements: `float` */
 const char *print_buffer_type(const KernelBuffer *buffer);

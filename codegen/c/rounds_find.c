@@ -34,7 +34,7 @@ static Str step_text(const UnitRun *run, const StepList *list, uint32_t s)
     const Kernel *kernel = &run->entry->memory.kernel[step->kernel];
     const Launch *launch = &run->unit->of_step[run->number][step->number];
     const Sharing *sharing = &run->unit->function[launch->function].sharing;
-    const bool *used = print_used(arena, kernel, step->deal);
+    const bool *used = unit_parameters(run->entry, arena, step->kernel, step->deal);
     Text text = {0};
     text_printf(&text, "call %u %u %lld", launch->function, s ? step->kernel - list->step[s - 1].kernel : 0,
                 step->deal && step->deal->part ? (long long)step->deal->part->high : -1LL);
@@ -144,7 +144,7 @@ static int64_t text_length(const UnitRun *run, const StepList *list, const Round
     for (uint32_t s = rounds->first; s < rounds->first + rounds->period; s++) {
         const Step *step = &list->step[s];
         const Kernel *kernel = &run->entry->memory.kernel[step->kernel];
-        const bool *used = print_used(arena, kernel, step->deal);
+        const bool *used = unit_parameters(run->entry, arena, step->kernel, step->deal);
         for (uint32_t b = 0; b < kernel->buffer_count; b++) {
             if (!used[b] || !unit_run_place(run, &kernel->buffer[b]).block.len)
                 continue;

@@ -35,7 +35,7 @@ static Str arguments_of(UnitRun *run, const Step *step, const Function *function
     const Kernel *kernel = &run->entry->memory.kernel[step->kernel];
     const Launch *launch = &run->unit->of_step[run->number][step->number];
     Arena *arena = run->unit->arena;
-    const bool *used = print_used(arena, kernel, step->deal);
+    const bool *used = unit_parameters(run->entry, arena, step->kernel, step->deal);
     Text list = {0};
     for (uint32_t b = 0; b < kernel->buffer_count; b++) {
         if (!used[b])

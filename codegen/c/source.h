@@ -32,7 +32,8 @@ const char *source_upper(Arena *arena, Str name);
 /* Is each buffer of kernel k the same memory as another one of it (in place)? */
 const bool *source_aliased(const Entry *entry, Arena *arena, uint32_t k);
 /* Names in the function of kernel k: where it stands in one place the model's, as far as there are any, else roles. */
-KernelNames source_function_names(const Entry *entry, Arena *arena, uint32_t k, uint32_t users, Str function);
+KernelNames source_function_names(const Entry *entry, Arena *arena, uint32_t k, uint32_t users, Str function,
+                                  const uint32_t *inplace);
 /* The blocks that are kept: `params`, `packed` and `state` as parameters, `p`, `k` and `s` inside; what a function
  * returns where one is missing. */
 const char *source_block_name(KeptBlock block);

@@ -42,6 +42,10 @@ void unit_share(Unit *unit); /* makes the functions, by which kernels share one 
 /* The text of a kernel or of a deal of it; constants as for print_kernel. */
 Str unit_function_text(Unit *unit, const Entry *entry, uint32_t k, const Deal *deal, const KernelNames *names,
                        Constants *constants);
+/* Of kernel k: which buffers others serve, that and which overlap, and which are parameters of it or of a deal. */
+const uint32_t *unit_inplace(const Entry *entry, Arena *arena, uint32_t k);
+KernelMemory unit_kernel_memory(const Entry *entry, Arena *arena, uint32_t k);
+const bool *unit_parameters(const Entry *entry, Arena *arena, uint32_t k, const Deal *deal);
 KernelNames unit_function_names(Unit *unit, const Function *function);
 void unit_print_weights(Text *out, Unit *unit);
 void unit_print_functions(Text *out, Unit *unit);

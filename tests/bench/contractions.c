@@ -140,12 +140,15 @@ static void print_source(Text *out, const Program *program, const Kernel *kernel
     Arena arena = {0};
     PreludeNeeds needs = {0};
     KernelNames names = {0};
-    const bool *aliased = ARENA_ARRAY(&arena, bool, kernel->buffer_count);
+    uint32_t *itself = ARENA_ARRAY(&arena, uint32_t, kernel->buffer_count);
+    KernelMemory memory = {ARENA_ARRAY(&arena, bool, kernel->buffer_count), itself};
     Text body = {0};
     const Target *target = program->options.target;
 
-    print_role_names(&arena, kernel, &names);
-    print_kernel(&body, &arena, target, kernel, NULL, &names, aliased, NULL, &needs);
+    for (uint32_t b = 0; b < kernel->buffer_count; b++)
+        itself[b] = b;
+    print_role_names(&arena, kernel, NULL, &names);
+    print_kernel(&body, &arena, target, kernel, NULL, &names, memory, NULL, &needs);
     text_printf(out,
                 "#include <math.h>\n#include <stddef.h>\n#include <stdint.h>\n#include <string.h>\n"
                 "#define NNC_RESTRICT restrict\n");
