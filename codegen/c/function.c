@@ -29,22 +29,21 @@ static bool are_aliased(const Entry *entry, const KernelBuffer *a, const KernelB
     return passed || is_one_place(x, y);
 }
 
-static const bool *find_aliased(const Entry *entry, Arena *arena, uint32_t k, const bool *parameter)
+/* Whatever overlaps a buffer overlaps the one that serves it. */
+static const bool *find_aliased(const Entry *entry, Arena *arena, uint32_t k, const uint32_t *inplace)
 {
     const Kernel *kernel = &entry->memory.kernel[k];
     bool *aliased = ARENA_ARRAY(arena, bool, kernel->buffer_count);
     for (uint32_t a = 0; a < kernel->buffer_count; a++)
         for (uint32_t b = 0; b < a; b++)
-            if (parameter[a] && parameter[b] && are_aliased(entry, &kernel->buffer[a], &kernel->buffer[b]))
-                aliased[a] = aliased[b] = true;
+            if (inplace[a] != inplace[b] && are_aliased(entry, &kernel->buffer[a], &kernel->buffer[b]))
+                aliased[inplace[a]] = aliased[inplace[b]] = true;
     return aliased;
 }
 
 const bool *source_aliased(const Entry *entry, Arena *arena, uint32_t k)
 {
-    bool *all = ARENA_ARRAY(arena, bool, entry->memory.kernel[k].buffer_count);
-    memset(all, true, entry->memory.kernel[k].buffer_count);
-    return find_aliased(entry, arena, k, all);
+    return find_aliased(entry, arena, k, print_itself(arena, &entry->memory.kernel[k]));
 }
 
 /* What is read of a tensor and what is written of it, the same elements under one type. */
@@ -58,9 +57,7 @@ static bool is_served(const Entry *entry, const KernelBuffer *read, const Kernel
 const uint32_t *unit_inplace(const Entry *entry, Arena *arena, uint32_t k)
 {
     const Kernel *kernel = &entry->memory.kernel[k];
-    uint32_t *inplace = ARENA_ARRAY(arena, uint32_t, kernel->buffer_count);
-    for (uint32_t a = 0; a < kernel->buffer_count; a++)
-        inplace[a] = a;
+    uint32_t *inplace = print_itself(arena, kernel);
     for (uint32_t b = 0; b < kernel->buffer_count; b++) /* few are written, thousands may be read */
         for (uint32_t a = 0; kernel->buffer[b].written && a < kernel->buffer_count; a++)
             if (inplace[a] == a && is_served(entry, &kernel->buffer[a], &kernel->buffer[b]))
@@ -70,9 +67,8 @@ const uint32_t *unit_inplace(const Entry *entry, Arena *arena, uint32_t k)
 
 KernelMemory unit_kernel_memory(const Entry *entry, Arena *arena, uint32_t k)
 {
-    const Kernel *kernel = &entry->memory.kernel[k];
     const uint32_t *inplace = unit_inplace(entry, arena, k);
-    return (KernelMemory){find_aliased(entry, arena, k, print_used(arena, kernel, NULL, inplace)), inplace};
+    return (KernelMemory){find_aliased(entry, arena, k, inplace), inplace};
 }
 
 const bool *unit_parameters(const Entry *entry, Arena *arena, uint32_t k, const Deal *deal)

@@ -41,6 +41,18 @@ void unit_make(Unit *unit, const Program *program, Arena *arena)
     unit_share(unit);
 }
 
+/* False where the value has no name, or another buffer has it. */
+static bool take_value_name(const Graph *graph, Arena *arena, Map *taken, ValueId value, uint32_t b, Str *name)
+{
+    if (value == NONE || !graph->value[value].name.len)
+        return false;
+    Str wanted = source_safe_name(arena, graph->value[value].name, true);
+    if (!map_add(taken, wanted, b))
+        return false;
+    *name = wanted;
+    return true;
+}
+
 /* A kernel that stands in one place carries the model's names; what has none there keeps its role. */
 static void take_model_names(const Entry *entry, Arena *arena, uint32_t k, const uint32_t *inplace, KernelNames *names)
 {
@@ -57,19 +69,17 @@ static void take_model_names(const Entry *entry, Arena *arena, uint32_t k, const
     for (uint32_t b = 0; b < kernel->buffer_count; b++) {
         const KernelBuffer *buffer = &kernel->buffer[b];
         const Storage *storage = entry_storage(entry, buffer->storage);
-        bool kept = storage_is_kept(storage->role) && !storage->next; /* the next value in place is called so, too */
-        ValueId value = kept                   ? entry->memory.state[storage->index].value
-                        : buffer->part != NONE ? buffer->part
-                                               : storage->value;
         bool packed = storage_is_constant(storage->role) && source_array(entry, storage)->packing.rank;
-        bool served = inplace && inplace[b] != b;
-        if (value == NONE || packed || served || !graph->value[value].name.len)
+        if (packed || inplace[b] != b)
             continue;
-        Str name = source_safe_name(arena, graph->value[value].name, true);
-        if (map_add(&taken, name, b))
-            names->buffer[b] = name;
+        /* the next value of a state, in its place, is called like the state, as NAME_run calls it */
+        bool kept = storage_is_kept(storage->role) && !storage->next;
+        ValueId state = kept ? entry->memory.state[storage->index].value : NONE;
+        ValueId value = buffer->part != NONE ? buffer->part : storage->value;
+        if (!take_value_name(graph, arena, &taken, state, b, &names->buffer[b]))
+            take_value_name(graph, arena, &taken, value, b, &names->buffer[b]);
     }
-    for (uint32_t b = 0; inplace && b < kernel->buffer_count; b++)
+    for (uint32_t b = 0; b < kernel->buffer_count; b++)
         names->buffer[b] = names->buffer[inplace[b]];
 }
 

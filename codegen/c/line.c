@@ -26,11 +26,6 @@ static Str numbered_role(Arena *arena, Map *taken, const char *role, uint32_t nu
     return name;
 }
 
-static bool is_served(const uint32_t *inplace, uint32_t buffer)
-{
-    return inplace && inplace[buffer] != buffer;
-}
-
 void print_role_names(Arena *arena, const Kernel *kernel, const uint32_t *inplace, KernelNames *names)
 {
     names->function = kernel->name;
@@ -39,7 +34,7 @@ void print_role_names(Arena *arena, const Kernel *kernel, const uint32_t *inplac
     Map last = {.arena = arena}; /* per role: its last buffer; before: how many of the role stand in front of it */
     uint32_t *before = ARENA_ARRAY(arena, uint32_t, kernel->buffer_count);
     for (uint32_t i = 0; i < kernel->buffer_count; i++) {
-        if (is_served(inplace, i))
+        if (inplace[i] != i)
             continue;
         uint32_t known = map_get(&last, str_from(kernel->buffer[i].role));
         before[i] = known == MAP_NONE ? 0 : before[known] + 1;
@@ -49,14 +44,13 @@ void print_role_names(Arena *arena, const Kernel *kernel, const uint32_t *inplac
     take_local_names(arena, &kernel->body, &taken);
     for (uint32_t i = 0; i < kernel->buffer_count; i++) {
         const char *role = kernel->buffer[i].role;
-        if (is_served(inplace, i))
+        if (inplace[i] != i)
             continue;
         bool alone = before[map_get(&last, str_from(role))] == 0;
         names->buffer[i] = alone ? str_from(role) : numbered_role(arena, &taken, role, before[i]);
     }
     for (uint32_t i = 0; i < kernel->buffer_count; i++)
-        if (is_served(inplace, i))
-            names->buffer[i] = names->buffer[inplace[i]];
+        names->buffer[i] = names->buffer[inplace[i]];
 }
 
 /* Lines */

@@ -566,6 +566,14 @@ static bool has_loop(const Block *block, LoopKind kind)
     return false;
 }
 
+uint32_t *print_itself(Arena *arena, const Kernel *kernel)
+{
+    uint32_t *itself = ARENA_ARRAY(arena, uint32_t, kernel->buffer_count);
+    for (uint32_t b = 0; b < kernel->buffer_count; b++)
+        itself[b] = b;
+    return itself;
+}
+
 const bool *print_used(Arena *arena, const Kernel *kernel, const Deal *deal, const uint32_t *inplace)
 {
     bool *used = ARENA_ARRAY(arena, bool, kernel->buffer_count);

@@ -14,7 +14,7 @@ typedef struct KernelNames {
 } KernelNames;
 
 /* Names by role (x, weight, y, ...), for kernels that several places share and for comparing them; in the arena.  What
- * another buffer serves (below) is called like that; NULL: none does. */
+ * another buffer serves (KernelMemory.inplace) is called like that. */
 void print_role_names(Arena *arena, const Kernel *kernel, const uint32_t *inplace, KernelNames *names);
 
 /* What else is known of a kernel's buffers, where it stands. */
@@ -23,6 +23,8 @@ typedef struct KernelMemory {
     const uint32_t
         *inplace; /* the buffer whose pointer serves it, which holds the same: itself, or one that is written */
 } KernelMemory;
+
+uint32_t *print_itself(Arena *arena, const Kernel *kernel); /* an `inplace` by which each buffer serves itself alone */
 
 /* `static void name(const float *restrict x, ...) { ... }`.  Of a deal only what it says, of the part that is the last
  * parameter, where it has parts.  `constants` as in constants.h, or NULL. */

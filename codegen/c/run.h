@@ -62,7 +62,7 @@ typedef void UnitSteps(UnitRun *run, const StepList *list, uint32_t begin, uint3
 void unit_print_rounds(UnitRun *run, const StepList *list, UnitSteps *print);
 /* The argument for buffer b of a call that stands for rounds. */
 Str unit_rounds_argument(UnitRun *run, const Step *step, uint32_t b);
-Str unit_rounds_kernel(const UnitRun *run,
-                       const Step *step); /* the kernel's number in each round: `142 + 33 * round` */
+/* The kernel's number in each round: `142 + 33 * (long)round` */
+Str unit_rounds_kernel(const UnitRun *run, const Step *step);
 
 #endif

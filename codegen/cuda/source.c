@@ -53,7 +53,7 @@ static uint32_t function_for(CudaUnit *unit, const Entry *entry, const Step *ste
     const Section *section = step->section;
     const Kernel *kernel = &entry->memory.kernel[step->kernel];
     KernelNames names;
-    print_role_names(unit->arena, kernel, NULL, &names);
+    print_role_names(unit->arena, kernel, print_itself(unit->arena, kernel), &names);
     Str text = section_text(unit, entry, step->kernel, section, &names);
     Str key = str_format(unit->arena, "%lld " STR_FMT, (long long)section->blocks, STR_ARG(text));
     uint32_t known = map_get(&unit->by_text, key);
@@ -72,8 +72,9 @@ static void print_functions(Text *out, CudaUnit *unit)
 {
     for (uint32_t f = 0; f < unit->function_count; f++) {
         const CudaFunction *function = &unit->function[f];
+        const Kernel *kernel = &function->entry->memory.kernel[function->kernel];
         KernelNames names = source_function_names(function->entry, unit->arena, function->kernel, function->users,
-                                                  function->name, NULL);
+                                                  function->name, print_itself(unit->arena, kernel));
         Str text = section_text(unit, function->entry, function->kernel, function->section, &names);
         text_printf(out, STR_FMT "\n", STR_ARG(text));
     }

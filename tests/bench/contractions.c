@@ -140,14 +140,11 @@ static void print_source(Text *out, const Program *program, const Kernel *kernel
     Arena arena = {0};
     PreludeNeeds needs = {0};
     KernelNames names = {0};
-    uint32_t *itself = ARENA_ARRAY(&arena, uint32_t, kernel->buffer_count);
-    KernelMemory memory = {ARENA_ARRAY(&arena, bool, kernel->buffer_count), itself};
+    KernelMemory memory = {ARENA_ARRAY(&arena, bool, kernel->buffer_count), print_itself(&arena, kernel)};
     Text body = {0};
     const Target *target = program->options.target;
 
-    for (uint32_t b = 0; b < kernel->buffer_count; b++)
-        itself[b] = b;
-    print_role_names(&arena, kernel, NULL, &names);
+    print_role_names(&arena, kernel, memory.inplace, &names);
     print_kernel(&body, &arena, target, kernel, NULL, &names, memory, NULL, &needs);
     text_printf(out,
                 "#include <math.h>\n#include <stddef.h>\n#include <stdint.h>\n#include <string.h>\n"
