@@ -18,7 +18,7 @@ typedef struct Printer {
     uint32_t indent;
     const Var *lane; /* of the region around, or NULL */
     uint32_t lanes;
-    bool wide;                  /* positions need more than an int */
+    bool wide;                  /* positions are as wide as pointers, not an int */
     bool holds;                 /* those that have names are hidden from optimisers */
     bool alone;                 /* the statement is all that its braces hold */
     bool shared;                /* the next block prints between statements of another */
@@ -26,7 +26,7 @@ typedef struct Printer {
     Str var_name[MOST_LOOPS];
     uint32_t depth;
     bool *assigned;       /* per local id: changes after its declaration */
-    bool *wide_local;     /* per local id: a position of 64 bits, whatever the positions' type is */
+    bool *wide_local;     /* per local id: an i64 that a position is made of, whatever the positions' type is */
     Constants *constants; /* integers of the loops are noted there, or printed as it says; NULL: they are numbers */
     Constant place;       /* what the next index is: its kind, and what it leads into */
     bool innermost;       /* in a loop that holds no other */

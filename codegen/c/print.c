@@ -27,12 +27,10 @@ static void declare_position(Printer *printer, const Local *local, Str name, Ind
 {
     bool assigned = printer->assigned[local->id], held = printer->holds && !assigned;
     Str text = print_index_of(printer, str_from(local->name), value);
-    bool wide = printer->wide_local[local->id];
-    const char *type = wide ? "ptrdiff_t" : print_index_type(printer);
-    if (!wide && print_is_wide(printer, value))
+    if (print_is_wide(printer, value))
         text = print_narrowed(printer, text);
-    print_line(printer, "%s%s " STR_FMT " = " STR_FMT ";", assigned || held ? "" : "const ", type, STR_ARG(name),
-               STR_ARG(text));
+    print_line(printer, "%s%s " STR_FMT " = " STR_FMT ";", assigned || held ? "" : "const ", print_index_type(printer),
+               STR_ARG(name), STR_ARG(text));
     if (held)
         print_line(printer, "NNC_HELD(" STR_FMT ");", STR_ARG(name));
 }
@@ -516,21 +514,19 @@ static uint32_t cutting_loops(const Block *block)
     return count;
 }
 
-/* Not wide ones, for which 32-bit machines have no register. */
 static bool holds_addresses(const Printer *printer)
 {
     const Block *body = &printer->kernel->body;
     uint32_t most = cutting_loops(body) > 1 ? MOST_CUT_BY_SEVERAL : MOST_CUT;
-    return printer->target->dialect != DIALECT_CUDA && !printer->wide && cut_loops(body, NULL) > most;
+    return printer->target->dialect != DIALECT_CUDA && cut_loops(body, NULL) > most;
 }
 
-/* An index is of the positions' type, unless it is to be as wide as an address; all else that an i64 takes has 64 bits.
- */
-static bool declares_wide(const Printer *printer, const Stmt *stmt)
+/* An index is of the positions' type; all else that an i64 takes has 64 bits. */
+static bool declares_wide(const Stmt *stmt)
 {
     const Local *local = stmt->local;
-    bool index = stmt->value && stmt->value->kind == EXPR_INDEX && local->dtype == DT_I64 && !local->lanes;
-    return index ? local->wide && printer->target->dialect == DIALECT_VECTOR : local->dtype == DT_I64;
+    bool index = stmt->value && stmt->value->kind == EXPR_INDEX && !local->lanes;
+    return local->dtype == DT_I64 && !index;
 }
 
 /* Which locals change after their declaration, which are wide, and do positions fit an int? */
@@ -538,7 +534,7 @@ static void survey(Printer *printer, const Block *block)
 {
     for (const Stmt *stmt = block->first; stmt; stmt = stmt->next) {
         if (stmt->kind == STMT_LOCAL)
-            printer->wide_local[stmt->local->id] = declares_wide(printer, stmt);
+            printer->wide_local[stmt->local->id] = declares_wide(stmt);
         if ((stmt->kind == STMT_ASSIGN || stmt->kind == STMT_REDUCE || stmt->kind == STMT_MEET) && stmt->local)
             printer->assigned[stmt->local->id] = true;
         printer->wide |= index_high(stmt->index) > INT32_MAX;
@@ -554,6 +550,8 @@ void print_start(Printer *printer)
     printer->wide_local = ARENA_ARRAY(printer->arena, bool, block_locals(&kernel->body) + 1);
     survey(printer, &kernel->body);
     printer->wide |= kernel->bytes > INT32_MAX;
+    /* Of an int clang makes an address at each load, or a base of its own that goes on with the loop. */
+    printer->wide |= printer->target->dialect == DIALECT_VECTOR;
     printer->holds = holds_addresses(printer);
 }
 

@@ -49,7 +49,6 @@ typedef struct Local {
     int64_t extent[2]; /* 0: a scalar (or one vector); else registers, printed name3_1: always indexed by constants */
     bool lanes;        /* one value per lane of the region around it */
     bool even;         /* a position that is a multiple of two */
-    bool wide; /* a position that loops go on from, as wide as an address: clang else adds it up for each load */
     uint32_t id;
 } Local;
 

@@ -81,26 +81,15 @@ bool lower_has_constant_weights(const Lower *lower, const Node *node, const Conv
            shape_eq(&v->type->shape, &shape);
 }
 
-static Index name_address(Lower *lower, Block *block, const char *name, Index address, bool wide)
+Index lower_named_address(Lower *lower, Block *block, const char *name, Index address)
 {
     if (address.count == 0)
         return address;
     Local local = *lower_local(lower, name, DT_I64, false);
     local.even = index_is_even(address);
-    local.wide = wide;
     const Local *named = arena_copy(lower->arena, &local, sizeof local);
     stmt_local(lower->arena, block, named, expr_index(lower->arena, DT_I64, address));
     return index_data(lower->arena, expr_local(lower->arena, named), INT32_MIN, INT32_MAX);
-}
-
-Index lower_named_address(Lower *lower, Block *block, const char *name, Index address)
-{
-    return name_address(lower, block, name, address, false);
-}
-
-Index lower_wide_address(Lower *lower, Block *block, const char *name, Index address)
-{
-    return name_address(lower, block, name, address, true);
 }
 
 void lower_outer_product(Lower *lower, Block *block, const OuterProduct *step)

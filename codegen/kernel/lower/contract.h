@@ -31,10 +31,8 @@ bool lower_has_constant_weights(const Lower *lower, const Node *node, const Conv
 /* Where in the image the tap of a window is: outside, too. */
 Index lower_tap_at(Arena *arena, const WindowDimension *d, Index window, Index tap);
 
-/* An address computed once, in a variable of the block; one that loops inside it go on from is as wide as a pointer, as
- * clang keeps a base for each of their loads otherwise. */
+/* An address computed once, in a variable of the block. */
 Index lower_named_address(Lower *lower, Block *block, const char *name, Index address);
-Index lower_wide_address(Lower *lower, Block *block, const char *name, Index address);
 
 /* Panels of equal width, in vectors of columns. */
 typedef struct PanelSpan {

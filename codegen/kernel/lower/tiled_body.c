@@ -111,9 +111,8 @@ static void tap(Body *body, Block *block, Index at_block, Index kh, Index kw, in
     Index w = index_substitute(arena, group->weight.at, con->block, at_block);
     w = tiled_sum(body, w, index_scale(arena, kh, group->weight.tap_h));
     w = tiled_sum(body, w, index_scale(arena, kw, group->weight.tap_w));
-    bool looped = count > 1 && (kh.count || kw.count);
-    x = (looped ? lower_wide_address : lower_named_address)(body->lower, block, "at", x);
-    w = (looped ? lower_wide_address : lower_named_address)(body->lower, block, "weights", w);
+    x = lower_named_address(body->lower, block, "at", x);
+    w = lower_named_address(body->lower, block, "weights", w);
     WeightAt weight = {w, at_block, kh, kw, index_constant(0)};
     depth_steps(body, block, count, (Step){.x = x, .w = weight, .valid = valid});
 }
@@ -209,8 +208,8 @@ static void few_channels(Body *body, Block *block)
         Index w = tiled_sum(body, group->weight.at, index_constant(kw * group->weight.tap_w));
         w = tiled_sum(body, w, index_scale(body->arena, c, group->weight.depth));
         w = tiled_sum(body, w, index_scale(body->arena, kh, group->weight.tap_h));
-        x = lower_wide_address(body->lower, inner, "at", x);
-        w = lower_wide_address(body->lower, inner, "weights", w);
+        x = lower_named_address(body->lower, inner, "at", x);
+        w = lower_named_address(body->lower, inner, "weights", w);
         WeightAt weight = {w, index_constant(0), kh, index_constant(kw), c};
         depth_steps(body, inner, 1, (Step){.x = x, .w = weight, .valid = body->valid[kw]});
     }
