@@ -150,7 +150,7 @@ static double dots_cost(const Lower *lower, const Kernel *kernel, const Recipe *
     const Node *node = &lower->graph->node[kernel->anchor];
     (void)recipe;
     return (double)node_flops(lower->graph, node) /
-           (lower->target->lanes * (dots_streams_weights(lower, node) ? 8 : 1));
+           (lower->target->lanes * (dots_suits_row(lower, node) ? 8 : 1));
 }
 
 static void open_loop(Lower *lower, const Var *var)

@@ -4,6 +4,9 @@
 
 #include <string.h>
 
+#define FEW_VECTORS  2  /* of sums, which multiply-adds of a step of the depth do not fill */
+#define LONG_VECTORS 16 /* of the depth, beside which the lanes' total at its end is little */
+
 static void operand_position(const Dots *d, bool right, Index depth, Index *position)
 {
     Index row = index_var(d->lower->arena, d->loop[d->product.batch_rank]);
@@ -80,15 +83,17 @@ static bool is_constant(const Graph *graph, ValueId value)
     return role == ROLE_CONST || role == ROLE_PARAM;
 }
 
-bool dots_streams_weights(const Lower *lower, const Node *node)
+bool dots_suits_row(const Lower *lower, const Node *node)
 {
     const Target *target = lower->target;
     ValueId weights = rows_of(lower, node->in[1]);
     const Type *type = value_type(lower->graph, weights);
     Product product;
-    return is_constant(lower->graph, weights) && !lower->nibbles[weights] && product_of(lower->graph, node, &product) &&
-           elements(lower->graph, node->out[0]) == product.columns &&
-           type_bytes(type) > (type->dtype == DT_F32 ? target->l2_bytes : target->l1_bytes);
+    if (!is_constant(lower->graph, weights) || lower->nibbles[weights] || !product_of(lower->graph, node, &product) ||
+        elements(lower->graph, node->out[0]) != product.columns)
+        return false;
+    bool few = product.columns <= FEW_VECTORS * target->lanes && product.depth >= LONG_VECTORS * target->lanes;
+    return few || type_bytes(type) > (type->dtype == DT_F32 ? target->l2_bytes : target->l1_bytes);
 }
 
 /* Of elements that lie two to a byte, is the first one of even steps of the depth the low one? */
@@ -143,7 +148,7 @@ static bool packs_rows(Dots *d)
     const Graph *graph = d->lower->graph;
     Packing packing;
     DType dtype = value_type(graph, lower_stored_operand(d->lower, d->node->in[1]))->dtype;
-    return (dtype == DT_F32 || widen_is_narrow(dtype)) && dots_streams_weights(d->lower, d->node) &&
+    return (dtype == DT_F32 || widen_is_narrow(dtype)) && dots_suits_row(d->lower, d->node) &&
            dots_packing(d, &d->source, &packing);
 }
 
