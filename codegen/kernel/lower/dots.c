@@ -153,10 +153,15 @@ static double dots_cost(const Lower *lower, const Kernel *kernel, const Recipe *
            (lower->target->lanes * (dots_suits_row(lower, node) ? 8 : 1));
 }
 
+static void open_rounds(Lower *lower, const Var *var)
+{
+    lower->block = &stmt_for(lower->arena, lower->block, var, 0, var->high + 1, 1, LOOP_PARALLEL)->body;
+}
+
 static void open_loop(Lower *lower, const Var *var)
 {
     if (var->high > 0)
-        lower->block = &stmt_for(lower->arena, lower->block, var, 0, var->high + 1, 1, LOOP_PARALLEL)->body;
+        open_rounds(lower, var);
 }
 
 static const Expr *ahead_element(void *context, Index row, Index along)
@@ -166,16 +171,19 @@ static const Expr *ahead_element(void *context, Index row, Index along)
     return dots_element(d, true, along);
 }
 
-static void fetch_columns(Dots *d)
+static const Var *columns_of(const Dots *d)
 {
-    const Var *column = d->loop[d->product.batch_rank + 1];
-    if (!d->nibbles)
-        lower_fetch_ahead(d->lower, &(Ahead){column, d->streams, d->product.depth, ahead_element, d});
+    return d->loop[d->product.batch_rank + 1];
 }
 
-static void all_columns(Dots *d)
+static void fetch_columns(Dots *d)
 {
-    open_loop(d->lower, d->loop[d->product.batch_rank + 1]);
+    if (!d->nibbles)
+        lower_fetch_ahead(d->lower, &(Ahead){columns_of(d), d->streams, d->product.depth, ahead_element, d});
+}
+
+static void each_column(Dots *d)
+{
     fetch_columns(d);
     dots_of_streams(d);
 }
@@ -198,10 +206,13 @@ static void dots_lower(Lower *lower)
     for (uint32_t i = 0; i <= d.product.batch_rank; i++)
         open_loop(lower, d.loop[i]);
     Block *each = lower->block;
-    all_columns(&d);
+    open_loop(lower, columns_of(&d));
+    each_column(&d);
     lower_leave(lower, each);
-    if (dots_rest(&d))
-        all_columns(&d);
+    if (dots_rest(&d)) { /* a loop of its own if it is one column, too: variables between loops keep threads from sharing them */
+        open_rounds(lower, columns_of(&d));
+        each_column(&d);
+    }
     lower_leave(lower, start);
 }
 
