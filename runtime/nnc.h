@@ -101,7 +101,7 @@ const nnc_slot *nnc_slot_find(const nnc_block *block, const char *name);
 void *nnc_slot_data(const nnc_slot *slot, void *memory);
 
 /* Threads for runs of models compiled for several (`nnc compile --threads N`): the caller's and `threads` - 1 more,
- * which spin for some tens of microseconds when there is nothing to do, then sleep.  A run takes no lock, allocates
+ * which spin for some 200 microseconds when there is nothing to do, then sleep.  A run takes no lock, allocates
  * nothing, and gives the same bits with any pool or none.  A pool serves one run at a time; a run that finds it busy is
  * done by its caller alone.  NULL when there is no memory or no thread to have, or threads is not in 1 ...
  * NNC_MOST_THREADS. Give it back with nnc_pool_free, after the last run, in the process that made it. */
