@@ -5,8 +5,6 @@
 #include "c/source.h"
 #include "ops/family.h"
 
-#include "runtime_nnc_cpu_tiles.h" /* cpu_tiles_text */
-
 Str harness_prefix(const Entry *entry, Arena *arena)
 {
     return entry->program->entry_count == 1 ? (Str){0} : str_format(arena, STR_FMT "_", STR_ARG(entry->name));
@@ -314,18 +312,10 @@ static void print_canaries(Text *out, const Program *program)
                 program->kept.count ? " or what is kept" : "");
 }
 
-/* Of a program for several targets, who chooses asks. */
-static bool asks_for_tiles(const Program *program)
-{
-    return program->options.target->tiles && !program->version_count;
-}
-
 static void print_main(Text *out, const Program *program)
 {
     bool file = program_weights_form(program) == WEIGHTS_FILE;
     text_printf(out, "int main(%s)\n{\n", file ? "int argc, char **argv" : "void");
-    if (asks_for_tiles(program))
-        text_str(out, STR("    nnc_cpu_tiles();\n"));
     print_memory(out, program);
     for (KeptBlock block = 0; block < BLOCK_COUNT; block++)
         print_block(out, program, block);
@@ -349,8 +339,6 @@ void emit_test(const Program *program, const Golden *golden, Text *out)
                 ".h\"\n\n"
                 "#include <math.h>\n#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n\n",
                 STR_ARG(name), STR_ARG(name));
-    if (asks_for_tiles(program))
-        text_printf(out, "%s\n", cpu_tiles_text);
     for (uint32_t e = 0; e < program->entry_count; e++)
         harness_arrays(out, &program->entry[e], &golden[e]);
     harness_functions(out, program, true);

@@ -329,7 +329,7 @@ static void print_steps(UnitRun *run, const StepList *list)
 }
 
 /* What is borrowed must be there, and aligned. */
-static void print_checks(Text *out, const Entry *entry)
+static void print_checks(Text *out, const Unit *unit, const Entry *entry)
 {
     const Program *program = entry->program;
     bool file = program_weights_form(program) == WEIGHTS_FILE;
@@ -347,6 +347,8 @@ static void print_checks(Text *out, const Entry *entry)
             text_printf(out, "    if (!%s || (uintptr_t)%s %% %d != 0)\n        return %d;\n", pointer, pointer,
                         ARENA_ALIGNMENT, source_block_status(block));
     }
+    if (prelude_has_tiles(&unit->needs))
+        text_str(out, STR("    if (!tiles_granted())\n        return 6;\n"));
 }
 
 static bool entry_shares(const Entry *entry)
@@ -367,7 +369,7 @@ void unit_print_run(Text *out, const Unit *unit, uint32_t number)
     run.told.arena = run.scratch.arena = unit->arena;
     source_signature(out, entry, unit->arena);
     text_printf(out, "\n{\n");
-    print_checks(out, entry);
+    print_checks(out, unit, entry);
     print_tick(&run, STR("-1"));
     print_steps(&run, &entry->steps.list);
     if (unit->program->options.checked)

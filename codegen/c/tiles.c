@@ -5,6 +5,8 @@
  * of a step of bf16 are made of even elements and of odd ones, then of both, then added to what there is. */
 #include "c/prelude.h"
 
+#include "runtime_nnc_cpu_tiles.h" /* cpu_tiles_text */
+
 static const char shape_text[] =
     "/* Tile registers, for so many rows of 16 or 32 sums, and steps of so many words of 32 bits of the depth. */\n"
     "#if (defined(__AMX_TILE__) && defined(__AMX_INT8__) && defined(__AMX_BF16__)) || \\\n"
@@ -129,10 +131,35 @@ static const char bf16_text[] =
                              "            }\n"
                              "            sums[j] += sum[0] + sum[1];\n");
 
+static const char granted_text[] =
+    "/* Is there what tiles need?  The system is asked once, or by several threads at the same time: they learn the same. "
+    "*/\n"
+    "static int tiles_granted(void)\n"
+    "{\n"
+    "#ifdef NNC_TILES\n"
+    "    static int known; /* 1: yes, -1: no */\n"
+    "    int granted = __atomic_load_n(&known, __ATOMIC_RELAXED);\n"
+    "    if (!granted) {\n"
+    "        granted = nnc_cpu_tiles() ? 1 : -1;\n"
+    "        __atomic_store_n(&known, granted, __ATOMIC_RELAXED);\n"
+    "    }\n"
+    "    return granted > 0;\n"
+    "#else\n"
+    "    return 1;\n"
+    "#endif\n"
+    "}\n\n";
+
+bool prelude_has_tiles(const PreludeNeeds *needs)
+{
+    return needs->tiles[BUNDLE_BYTES] || needs->tiles[BUNDLE_BF16];
+}
+
 void prelude_print_tiles(Text *out, const PreludeNeeds *needs)
 {
-    if (needs->tiles[BUNDLE_BYTES] || needs->tiles[BUNDLE_BF16])
-        text_str(out, str_from(shape_text));
+    if (!prelude_has_tiles(needs))
+        return;
+    text_str(out, str_from(shape_text));
+    text_printf(out, "%s\n%s", cpu_tiles_text, granted_text);
     if (needs->tiles[BUNDLE_BYTES])
         text_str(out, str_from(bytes_text));
     if (needs->tiles[BUNDLE_BF16])

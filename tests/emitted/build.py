@@ -2,7 +2,6 @@
 
 import argparse
 import concurrent.futures
-import ctypes
 import os
 import pathlib
 import shutil
@@ -44,14 +43,7 @@ def machine_has(target):
         return False
     if ANYWHERE:
         return target.startswith("x86-64-v4") and FEATURES["x86-64-v3"] <= here and not FEATURES[target] <= here
-    return FEATURES[target] <= here and ("amx_tile" not in FEATURES[target] or tiles_granted())
-
-
-def tiles_granted():
-    """Asks Linux for the tile registers of AMX, for all threads of this process, as a program does before its first run."""
-    arch_prctl, request_state, tile_data = 158, 0x1023, 18
-    return ctypes.CDLL(None).syscall(arch_prctl, request_state, tile_data) == 0
-
+    return FEATURES[target] <= here
 
 def available(target, cc):
     """Can this machine build for the target and run what it has built?"""

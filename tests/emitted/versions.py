@@ -153,6 +153,28 @@ SERVERS = {"Skylake": (V4_EBX7, 0, 0, ALL_STATES, 0, 0, "x86-64-v4"), "Ice Lake"
            "Zen 2": (0x128, 0, 0, 7, 0, 0, "x86-64-v3")}
 
 
+def test_refused(arguments, folder):
+    """A library for tile registers alone, on a machine that gives it none: 6, and no instruction that would end the program."""
+    model = folder / "tiles.nnc"
+    model.write_text("nnc 1\ngraph g(x: u8[32, 64]) -> (y: f32[32, 32]) {\n    param w: i8[64, 32] = 3\n    y = f32(x) @ f32(w)\n}\n")
+    error = build.emit(arguments.nnc, model, folder, "x86-64-v4-amx", "--name", "tiles", "--weights", "c")
+    if error:
+        return error
+    text, asks = (folder / "tiles.c").read_text(), "nnc_cpu_tiles() ? 1 : -1;"
+    assert text.count(asks) == 1, "it asks otherwise"
+    (folder / "tiles.c").write_text(text.replace(asks, "0 ? 1 : -1;"))
+    (folder / "main.c").write_text('#include "tiles.h"\nstatic unsigned char x[2048];\nstatic float y[1024];\n'
+                                   "static _Alignas(64) unsigned char arena[1 << 16];\n"
+                                   "int main(void)\n{\n    return sizeof arena < TILES_ARENA_BYTES ? 1 : tiles_run(x, y, arena);\n}\n")
+    flags = ["-std=gnu11", "-O0", "-I", folder, "-I", build.RUNTIME]
+    error = build.command(["gcc", *flags, *build.MARCH["x86-64-v4-amx"], "-c", folder / "tiles.c", "-o", folder / "tiles.o"])
+    error = error or build.command(["gcc", *flags, folder / "main.c", folder / "tiles.o", "-lm", "-o", folder / "tiles"])
+    if error:
+        return error
+    status = subprocess.run([folder / "tiles"], check=False).returncode
+    return None if status == 6 else f"it gives {status}"
+
+
 def test_servers(arguments, folder):
     """Processors that are not here, by what they would tell: the same choice, and NNC_CPU within what they have."""
     model = folder / "small.nnc"
@@ -245,7 +267,7 @@ def main():
     bits = [("digits", "gcc", ["--weights", "file"]), ("gru_stream", "clang", ["--threads", "2"]), ("turns", "gcc", []),
             ("decoder", "clang", ["--weights", "blob"]), ("learns", "gcc", ["--pack"]), ("lenet", "gcc", ["--threads", "2"])]
     cases = [(f"the bits of {name} by {cc} {' '.join(flags)}".strip(), test_bits, (name, cc, flags)) for name, cc, flags in bits]
-    cases += [("what is taken without a word", test_choice, ()), ("processors that are not here", test_servers, ()), ("libraries", test_shared_library, ("gcc",)),
+    cases += [("what is taken without a word", test_choice, ()), ("processors that are not here", test_servers, ()), ("no tile registers", test_refused, ()), ("libraries", test_shared_library, ("gcc",)),
               ("dialects", test_dialects, ()), ("shared weights", test_shares, ()),
               ("harness with a file", test_harness, ("digits", "file", "clang")),
               ("harness with params and packed ones", test_harness, ("learns", "blob", "gcc"))]
