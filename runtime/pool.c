@@ -12,7 +12,7 @@
 #include <semaphore.h>
 #include <stdlib.h>
 
-#define LEAST_SPINS 16000 /* before a worker sleeps: some 200 microseconds, more than between two kernels that are dealt */
+#define LEAST_SPINS 16000 /* before a worker sleeps: some 200 microseconds, more than between two kernels */
 #define CACHE_LINE  64
 
 typedef struct Worker {

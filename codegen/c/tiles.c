@@ -132,8 +132,7 @@ static const char bf16_text[] =
                              "            sums[j] += sum[0] + sum[1];\n");
 
 static const char granted_text[] =
-    "/* Is there what tiles need?  The system is asked once, or by several threads at the same time: they learn the same. "
-    "*/\n"
+    "/* Is there what tiles need?  The system is asked once; threads that ask at the same time learn the same. */\n"
     "static int tiles_granted(void)\n"
     "{\n"
     "#ifdef NNC_TILES\n"

@@ -6,7 +6,7 @@
 #include "ops/meaning.h"
 #include "storage/windows.h"
 
-#define LEAST_CYCLES 64000 /* of a kernel that is dealt: 20 microseconds, beside what it takes to meet and to move its values */
+#define LEAST_CYCLES 64000 /* of a kernel that is dealt: 20 microseconds, beside meeting and moving values */
 #define PART_CYCLES  4000  /* of a part, at least ... */
 #define MOST_PARTS   4     /* ... and per thread, at most: who is done early takes more of them */
 

@@ -149,8 +149,7 @@ static double dots_cost(const Lower *lower, const Kernel *kernel, const Recipe *
 {
     const Node *node = &lower->graph->node[kernel->anchor];
     (void)recipe;
-    return (double)node_flops(lower->graph, node) /
-           (lower->target->lanes * (dots_suits_row(lower, node) ? 8 : 1));
+    return (double)node_flops(lower->graph, node) / (lower->target->lanes * (dots_suits_row(lower, node) ? 8 : 1));
 }
 
 static void open_rounds(Lower *lower, const Var *var)
@@ -209,7 +208,7 @@ static void dots_lower(Lower *lower)
     open_loop(lower, columns_of(&d));
     each_column(&d);
     lower_leave(lower, each);
-    if (dots_rest(&d)) { /* a loop of its own if it is one column, too: variables between loops keep threads from sharing them */
+    if (dots_rest(&d)) { /* a loop, too, if it is one column: threads share what lies in loops */
         open_rounds(lower, columns_of(&d));
         each_column(&d);
     }
