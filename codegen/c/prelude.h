@@ -167,9 +167,9 @@ const char *prelude_need_convert(PreludeNeeds *needs, Arena *arena, DType from, 
 
 /* bits_i32_from_f32(x): what has the bits of x. */
 const char *prelude_need_bits(PreludeNeeds *needs, Arena *arena, DType from, DType to);
-/* Prints what makes products of matrices by tile registers, where that is needed. */
-/* Tile registers, which the system must grant: `if (!tiles_granted())` asks it. */
+/* Are there products of matrices by tile registers?  The system must grant these: the source's tiles_granted() asks. */
 bool prelude_has_tiles(const PreludeNeeds *needs);
+/* Prints what makes them, where that is needed. */
 void prelude_print_tiles(Text *out, const PreludeNeeds *needs);
 /* Prints what hands products of matrices to a library, where that is needed. */
 void prelude_print_products(Text *out, const PreludeNeeds *needs);
