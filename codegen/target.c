@@ -110,6 +110,7 @@ const Target target_table[] = {
      .l2_bytes = 1 << 20,
      .halves = true,
      .pairs = true,
+     .fetches_products = true,
      .doc = "AVX-512 (Skylake server, Zen 4 and later)"},
     {.name = "x86-64-v4-vnni",
      .cc_flags = "-march=x86-64-v4 -mavx512vnni -mavx512bf16 -mprefer-vector-width=512",
@@ -124,6 +125,7 @@ const Target target_table[] = {
      .pairs = true,
      .quads = true,
      .brains = true,
+     .fetches_products = true,
      .doc = "AVX-512 with VNNI and BF16 (Cooper Lake, Sapphire Rapids, Zen 4 and later)"},
     {.name = "x86-64-v4-amx",
      .cc_flags =
@@ -141,6 +143,7 @@ const Target target_table[] = {
      .quads = true,
      .brains = true,
      .tiles = true,
+     .fetches_products = true,
      .doc = "the same and AMX, which multiplies tiles of bytes and of bf16 (Sapphire Rapids and later)"},
     {.name = "aarch64",
      .cc_flags = "-march=armv8-a",

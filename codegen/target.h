@@ -39,9 +39,10 @@ typedef struct Target {
     uint32_t vector_registers;
     uint32_t team; /* most threads that can share out a loop and meet in it; 0: none */
     uint32_t l1_bytes, l2_bytes;
-    bool halves;         /* one instruction makes a vector of f32 of one of f16 in memory */
-    bool fetches_images; /* by software: the hardware does not follow many short runs of an image */
-    bool pairs;          /* one instruction multiplies pairs of 16 bits and adds up both products */
+    bool halves;           /* one instruction makes a vector of f32 of one of f16 in memory */
+    bool fetches_images;   /* by software: the hardware does not follow many short runs of an image */
+    bool fetches_products; /* into the first level: rows that products read, results that are written */
+    bool pairs;            /* one instruction multiplies pairs of 16 bits and adds up both products */
     bool quads;      /* ... and four bytes, of one operand unsigned, of the other signed, and adds up all products */
     bool brains;     /* ... and pairs of bf16, whose products it adds to f32 */
     bool tiles;      /* registers of 16 x 64 bytes, and their products by quads of bytes and pairs of bf16: AMX */

@@ -271,6 +271,7 @@ static void reduce_view(Body *body, Block *block)
         one_block(body, block, index_constant(0), con->block_depth);
     body->prefetches = 0;
     body->next_tile = NULL;
+    body->fetches_rows = false;
     if (rest && body->partial_sums)
         block = &stmt_if(arena, block, index_var(arena, con->round), con->rounds - 1, con->rounds)->body;
     if (rest)
@@ -288,6 +289,7 @@ static void reduce(Body *body, Block *block)
         body->valid = loop->view[i].valid;
         body->prefetches = fetches.prefetches;
         body->next_tile = fetches.next_tile;
+        body->fetches_rows = fetches.fetches_rows;
         reduce_view(body, last ? block : &choice->body);
         block = last ? block : &choice->other;
     }

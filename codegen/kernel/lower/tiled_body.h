@@ -20,6 +20,7 @@ typedef struct Body {
     Index next;                /* where they start */
     const TileLoop *next_tile; /* whose image is fetched at each block of the depth; NULL */
     Index next_x;              /* where its first pixel's operand is, as TileAt.x */
+    bool fetches_rows;         /* of a product, those of the next block of the depth */
 } Body;
 
 Index tiled_sum(Body *body, Index a, Index b);

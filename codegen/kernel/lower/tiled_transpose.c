@@ -36,7 +36,7 @@ static bool worth_it(const Tiled *con)
     int64_t panels = con->columns / (con->vectors * con->lanes);
     bool far = !con->lower->lean && con->out_w * con->columns * 4 > con->lower->target->l2_bytes;
     return con->depth >= (far ? LEAST_DEPTH : ROUND_DEPTH) && ceil_div(con->out_w, con->pixels) >= FEW_TILES &&
-           panels >= 2 * FEW_PANELS;
+           panels >= FEW_PANELS;
 }
 
 static void choose_rounds(Tiled *con)
