@@ -195,7 +195,7 @@ static void panels_of_chunk(Pairs *p, Block *block, const PairsPart *part, Index
     for (uint32_t i = 0; i < p->panel_kinds; i++) {
         const PairsPanels *panels = &p->panels[i];
         Block *panel = panel_loop(p, block, part, panels);
-        if (p->shift != 0)
+        if (pairs_starts(p))
             pairs_start(p, panels, panel);
         if (p->tiles)
             rows_by_tiles(p, panel, part, panels, first);
@@ -242,7 +242,7 @@ static void plan_scratch(Lower *lower, Pairs *p, Recipe *recipe)
         if (p->one_by_one || p->tiles || p->panels[i].span.partial)
             vectors = most(vectors, p->panels[i].span.vectors);
     int64_t sums = p->pixels * vectors * p->lanes;
-    int64_t starts = p->shift != 0 ? p->vectors * p->lanes : 0;
+    int64_t starts = pairs_starts(p) ? p->vectors * p->lanes : 0;
     p->piece[PAIRS_IMAGE] = recipe_scratch(lower, recipe, "image", pairs_dtype(p), image, true);
     p->piece[PAIRS_SUMS] =
         sums ? recipe_scratch(lower, recipe, "sums", p->tiles ? pairs_sum_dtype(p) : DT_F32, sums, true) : NONE;

@@ -9,7 +9,8 @@
  *
  * Of quads the image is kept as u8 and weights are i8.  Where the image has negative numbers, `shift` is added to all
  * of it, and to the padding around it: what the sums have too much by that is the same for all pixels, the sum of a
- * column's weights times the shift, which stands in scratch while a panel's tiles start with it.
+ * column's weights times the shift, which stands in scratch while a panel's tiles start with it.  A zero point of the
+ * image that is known only at run time, as what is quantised there has, stays in it likewise.
  *
  * The recipe `amx` is the same with sums in tile registers, which go through scratch to what finishes them.
  *
@@ -66,6 +67,8 @@ typedef struct Pairs {
     bool tiles;    /* tile registers: the recipe is `amx` ... */
     int64_t words; /* ... and a step of the depth is so many bundles, of which a tap's run has several times as many */
     double shift;  /* what is added to the image */
+    ValueId bytes; /* the image as u8 from which ... */
+    ValueId less;  /* ... this zero point would be taken away, and is not; NONE: the operand */
     const Var *image, *group;
     const Var *column, *channel; /* of a group */
     const Var *kh, *kw;
@@ -98,6 +101,8 @@ void pairs_fill(Pairs *pairs, const PairsPart *part, Index first, Block *block);
 
 /* pairs_body.c: packs the weights, and one tile: `row` of the result, `line` of scratch, at column w. */
 void pairs_pack(Pairs *pairs);
+/* The zero point `less`, in f32. */
+const Expr *pairs_zero_point(const Pairs *pairs);
 /* What a panel's tiles start from, into scratch. */
 void pairs_start(Pairs *pairs, const PairsPanels *panels, Block *block);
 typedef struct PairsAt {
@@ -109,6 +114,12 @@ typedef struct PairsAt {
 void pairs_tile(Pairs *pairs, Block *block, const PairsAt *at);
 /* What the tile registers are shaped for. */
 MatrixProduct pairs_tile_shape(const Pairs *pairs, const PairsPart *part, const PairsPanels *panels, uint32_t pixels);
+
+/* Have tiles something to start from? */
+static inline bool pairs_starts(const Pairs *pairs)
+{
+    return pairs->shift != 0 || pairs->less != NONE;
+}
 
 /* Of the image in scratch, and of the sums */
 static inline DType pairs_dtype(const Pairs *pairs)

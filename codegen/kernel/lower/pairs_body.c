@@ -89,10 +89,10 @@ static void begin_sums(Tile *t, Block *block)
     const Pairs *p = t->pairs;
     const Expr *start[PAIRS_MOST_VECTORS];
     for (uint32_t v = 0; v < t->vectors; v++)
-        start[v] = p->shift == 0 ? expr_number(arena, pairs_sum_dtype(p), 0)
-                                 : named(t, block, "start",
-                                         expr_load(arena, DT_I32, lower_scratch(t->lower, p->piece[PAIRS_STARTS]),
-                                                   start_at(p, t->lane, v)));
+        start[v] = !pairs_starts(p) ? expr_number(arena, pairs_sum_dtype(p), 0)
+                                    : named(t, block, "start",
+                                            expr_load(arena, DT_I32, lower_scratch(t->lower, p->piece[PAIRS_STARTS]),
+                                                      start_at(p, t->lane, v)));
     for (uint32_t i = 0; i < t->pixels; i++)
         for (uint32_t v = 0; v < t->vectors; v++)
             stmt_assign(arena, block, t->acc, index_constant(i), index_constant(v), start[v]);
@@ -298,7 +298,7 @@ static void tile_registers(Tile *t, Block *block)
     uint32_t sums = lower_scratch(t->lower, p->piece[PAIRS_SUMS]);
     MatrixProduct product = pairs_tile_shape(p, t->at->part, t->at->panels, t->pixels);
     const Expr *start = NULL;
-    if (p->shift != 0)
+    if (pairs_starts(p))
         start = expr_load(arena, DT_I32, lower_scratch(t->lower, p->piece[PAIRS_STARTS]), index_constant(0));
     product.maker = PRODUCT_TILES_BEGIN;
     stmt_tile_sums(arena, block, &product, sums, index_constant(0), start);
@@ -338,13 +338,22 @@ void pairs_tile(Pairs *p, Block *block, const PairsAt *at)
 
 /* What tiles start from */
 
+const Expr *pairs_zero_point(const Pairs *p)
+{
+    Index position[MAX_RANK];
+    for (uint32_t d = 0; d < MAX_RANK; d++)
+        position[d] = index_constant(0);
+    return lower_value(p->lower, p->less, position);
+}
+
 #define MOST_STRANDS 4 /* sums side by side, as each waits for the one before */
 
 typedef struct Start {
     Pairs *pairs;
     const PairsPanels *panels;
     const Var *lane;
-    const Local *sum; /* [strand][vector] */
+    const Local *sum;  /* [strand][vector] */
+    const Local *zero; /* the zero point, as i32; NULL: the sums are of weights times the shift already */
     uint32_t vectors;
     int64_t strands;
 } Start;
@@ -358,7 +367,8 @@ static void sum_weights(const Start *s, Block *block, Index first)
 {
     const Pairs *p = s->pairs;
     Arena *arena = p->lower->arena;
-    const Expr *shifts = expr_number(arena, DT_I32, (int32_t)((uint32_t)p->shift * 0x01010101u));
+    uint32_t shift = p->less == NONE ? (uint32_t)p->shift : 1;
+    const Expr *shifts = expr_number(arena, DT_I32, (int32_t)(shift * 0x01010101u));
     for (int64_t i = 0; i < s->strands; i++)
         for (uint32_t v = 0; v < s->vectors; v++) {
             Index bundle = index_add(arena, first, index_constant(i));
@@ -376,12 +386,15 @@ static void store_starts(const Start *s, Block *block)
         for (int64_t i = 1; i < s->strands; i++)
             stmt_assign(arena, block, s->sum, index_constant(0), index_constant(v),
                         expr_word(arena, WORD_ADD, DT_I32, strand(s, 0, v), strand(s, i, v), NULL));
-        stmt_store(arena, block, lower_scratch(p->lower, p->piece[PAIRS_STARTS]), start_at(p, s->lane, v),
-                   expr_word(arena, WORD_SUB, DT_I32, expr_number(arena, DT_I32, 0), strand(s, 0, v), NULL));
+        const Expr *start = expr_word(arena, WORD_SUB, DT_I32, expr_number(arena, DT_I32, 0), strand(s, 0, v), NULL);
+        if (s->zero)
+            start = expr_word(arena, WORD_MUL, DT_I32, start, expr_local(arena, s->zero), NULL);
+        stmt_store(arena, block, lower_scratch(p->lower, p->piece[PAIRS_STARTS]), start_at(p, s->lane, v), start);
     }
 }
 
-/* Less the weights of each column, of all taps, times the shift: what a pixel has too much that is all padding. */
+/* Less the weights of each column, of all taps, times the shift or the zero point: what a pixel has too much that is
+ * all padding. */
 void pairs_start(Pairs *p, const PairsPanels *panels, Block *block)
 {
     Lower *lower = p->lower;
@@ -391,7 +404,11 @@ void pairs_start(Pairs *p, const PairsPanels *panels, Block *block)
         strands--;
     const Var *lane = index_var_new(arena, "lane", 0, p->lanes - 1);
     const Var *k = index_var_new(arena, "k", 0, bundles / strands - 1);
-    Start s = {p, panels, lane, NULL, (uint32_t)panels->span.vectors, strands};
+    Start s = {p, panels, lane, NULL, NULL, (uint32_t)panels->span.vectors, strands};
+    if (p->less != NONE) {
+        s.zero = lower_local(lower, "zero", DT_I32, false);
+        stmt_local(arena, block, s.zero, expr_cast(arena, DT_I32, pairs_zero_point(p)));
+    }
     Block *inner = &stmt_lanes(arena, block, lane, (uint32_t)p->lanes)->body;
     s.sum = lower_registers(lower, "sum", DT_I32, true, strands, s.vectors);
     stmt_local(arena, inner, s.sum, NULL);

@@ -154,6 +154,25 @@ static double shift_to_bytes(const Graph *graph, const Node *node, int64_t depth
     return fits && shift >= 0 && shift <= MOST_BYTE && MOST_BYTE * 128 * (double)depth < MOST_SUM ? shift : -1;
 }
 
+/* Is the operand a byte less a zero point, one for all, that the kernel takes away?  Then, where weights are i8, both.
+ */
+static bool see_zero_point(const Pairs *p, int64_t depth, ValueId *bytes, ValueId *less)
+{
+    const Graph *graph = p->lower->graph;
+    ValueId operand = p->node->in[0];
+    const Node *node = value_producer(graph, operand);
+    if (!node || integers_sign(node) >= 0 || !kernel_makes(p->lower, operand))
+        return false;
+    *bytes = node->in[0];
+    *less = node->in[1];
+    IntegerRange x = integers_range(graph, *bytes), zero = integers_range(graph, *less),
+                 w = integers_range(graph, p->node->in[1]);
+    bool fits = x.low >= 0 && x.high <= MOST_BYTE && zero.low >= 0 && zero.high <= MOST_BYTE && w.low >= -128 &&
+                w.high <= 127 && MOST_BYTE * 128 * (double)depth < MOST_SUM;
+    return fits && shape_elements(value_shape(graph, *less)) == 1 &&
+           shape_eq(value_shape(graph, *bytes), value_shape(graph, operand));
+}
+
 /* The contraction */
 
 static bool see_product(const Graph *graph, const Node *node, Pairs *p)
@@ -282,9 +301,23 @@ static void choose_bundle(Pairs *p)
     const Graph *graph = p->lower->graph;
     const Target *target = p->lower->target;
     int64_t taps = most(1, p->part[0].h.size) * most(1, p->part[0].w.size);
-    double shift = target->quads ? shift_to_bytes(graph, p->node, ceil_div(p->depth, 4) * 4 * taps) : -1;
-    p->bundle = takes_brains(graph, target, p->node) ? BUNDLE_BF16 : shift >= 0 ? BUNDLE_BYTES : BUNDLE_I16;
-    p->shift = p->bundle == BUNDLE_BYTES ? shift : 0;
+    int64_t depth = ceil_div(p->depth, bundle_count(BUNDLE_BYTES)) * bundle_count(BUNDLE_BYTES) * taps;
+    double shift = target->quads ? shift_to_bytes(graph, p->node, depth) : -1;
+    ValueId bytes, less;
+    p->shift = 0;
+    p->bytes = p->node->in[0];
+    p->less = NONE;
+    p->bundle = takes_brains(graph, target, p->node) ? BUNDLE_BF16 : BUNDLE_I16;
+    if (p->bundle == BUNDLE_BF16 || !target->quads)
+        return;
+    if (shift >= 0) {
+        p->bundle = BUNDLE_BYTES;
+        p->shift = shift;
+    } else if (see_zero_point(p, depth, &bytes, &less)) {
+        p->bundle = BUNDLE_BYTES;
+        p->bytes = bytes;
+        p->less = less;
+    }
 }
 
 int64_t pairs_run(const Pairs *p, const PairsPart *part)
