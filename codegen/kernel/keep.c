@@ -145,8 +145,8 @@ static bool is_broadcast(const Keeper *k, const Node *node)
     return false;
 }
 
-/* May others compute it?  Not what reads memory at other positions than its own, nor what is read at others: a kernel
- * has no values of another shape than its own. */
+/* May others compute it?  Not what reads memory at other positions than its own, but for bytes that it widens, nor what
+ * is read at others: a kernel has no values of another shape than its own. */
 static bool repeats(const Keeper *k, const Node *node)
 {
     const Graph *graph = k->graph;
@@ -157,7 +157,8 @@ static bool repeats(const Keeper *k, const Node *node)
     for (uint32_t i = 0; i < node->in_count; i++) {
         const Node *producer = value_producer(graph, node->in[i]);
         if (!is_read_fast(k, node->in[i], node) ||
-            (producer && producer->kernel == NONE && !node_is_formula(producer) && !view_is_reshape(producer)))
+            (producer && producer->kernel == NONE && !node_is_formula(producer) && !view_is_reshape(producer) &&
+             !(widens_bytes(k, node) && node_is_view(producer))))
             return false;
     }
     return !is_broadcast(k, node);

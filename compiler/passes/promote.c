@@ -79,6 +79,21 @@ static int64_t depth_dimension(const Rewriter *rw, const Node *node, bool second
     return second && product.has_columns && !product.transposed ? rank - 2 : rank - 1;
 }
 
+/* The slice of the first operand.  Casts and zero points are done behind it: what is sliced are bytes in memory. */
+static ValueId part_of_image(Rewriter *rw, ValueId x, int64_t dimension, int64_t begin, int64_t count)
+{
+    const Node *node = value_producer(rw->graph, x);
+    if (!node || value_type(rw->graph, x)->dtype != DT_I32)
+        return rewrite_slice(rw, x, dimension, begin, count, 1);
+    Node copy = *node; /* building moves the list of nodes */
+    bool less = integers_sign(&copy) < 0 && shape_elements(value_shape(rw->graph, copy.in[1])) == 1 &&
+                shape_eq(value_shape(rw->graph, copy.in[0]), value_shape(rw->graph, x));
+    if (!less && !integers_cast(&copy))
+        return rewrite_slice(rw, x, dimension, begin, count, 1);
+    ValueId in[2] = {part_of_image(rw, copy.in[0], dimension, begin, count), less ? copy.in[1] : NONE};
+    return rewrite_build(rw, copy.op, in, copy.in_count, copy.attr);
+}
+
 /* One of `parts` equal parts of the depth; the first has the bias. */
 static ValueId part_of(Rewriter *rw, const Node *node, int64_t parts, int64_t part)
 {
@@ -88,7 +103,12 @@ static ValueId part_of(Rewriter *rw, const Node *node, int64_t parts, int64_t pa
     for (uint32_t i = 0; i < piece.in_count; i++) {
         int64_t dimension = i < 2 ? depth_dimension(rw, node, i == 1) : 0;
         int64_t count = value_shape(rw->graph, node->in[i])->dim[dimension] / parts;
-        in[i] = i < 2 && parts > 1 ? rewrite_slice(rw, node->in[i], dimension, part * count, count, 1) : node->in[i];
+        if (parts == 1 || i == 2)
+            in[i] = node->in[i];
+        else if (i == 0)
+            in[i] = part_of_image(rw, node->in[i], dimension, part * count, count);
+        else
+            in[i] = rewrite_slice(rw, node->in[i], dimension, part * count, count, 1);
     }
     return contract(rw, &piece, in, DT_I32);
 }
