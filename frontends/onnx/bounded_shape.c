@@ -119,10 +119,45 @@ static bool find_sum(const OnnxNode *n, int64_t at, uint32_t depth, OnnxExtent *
     return true;
 }
 
+/* Which ops leave the order of elements as it is? */
+static bool is_moved(const OnnxNode *n)
+{
+    static const char *const same[] = {"Unsqueeze", "Squeeze", "Cast", "Identity", "Reshape"};
+    for (size_t i = 0; i < sizeof same / sizeof *same; i++)
+        if (strcmp(n->proto->op_type, same[i]) == 0)
+            return n->in_count && n->in[0];
+    return false;
+}
+
+/* The truths that the value is, whatever its shape and dtype; NULL. */
+static const OnnxValue *truths_of(const OnnxValue *value)
+{
+    for (uint32_t depth = DEEPEST; depth && value->type && value->maker && is_moved(value->maker); depth--)
+        value = value->maker->in[0];
+    return value->type && value->type->dtype == DT_BOOL ? value : NULL;
+}
+
+/* How many of them are true, as a sum says that NonZero of them has found before. */
+static bool find_number_of(const OnnxNode *n, OnnxExtent *extent)
+{
+    const OnnxValue *truths = truths_of(n->in[0]);
+    if (!truths || shape_elements(&n->out[0]->type->shape) != 1)
+        return false;
+    for (uint32_t i = 0; i < n->onnx->value_count; i++) {
+        const OnnxValue *found = n->onnx->value[i];
+        const OnnxNode *maker = found->count ? found->maker : NULL;
+        if (!maker || strcmp(maker->proto->op_type, "NonZero") != 0 || found->count->home != n->out[0]->home ||
+            truths_of(maker->in[0]) != truths)
+            continue;
+        *extent = (OnnxExtent){shape_elements(&truths->type->shape), found->count};
+        return true;
+    }
+    return false;
+}
+
 /* Element `at` of integers that nodes move about between shapes.  Recurses DEEPEST nodes at most. */
 static bool find_extent(const OnnxValue *value, int64_t at, uint32_t depth, OnnxExtent *extent)
 {
-    static const char *const same[] = {"Unsqueeze", "Squeeze", "Cast", "Identity", "Reshape"};
     if (value->known) {
         int64_t elements = shape_elements(&value->type->shape);
         bool one = elements == 1; /* for all */
@@ -149,10 +184,9 @@ static bool find_extent(const OnnxValue *value, int64_t at, uint32_t depth, Onnx
         return find_sum(n, at, depth - 1, extent);
     if (strcmp(op, "Where") == 0)
         return find_kept(n, at, depth - 1, extent);
-    for (size_t i = 0; i < sizeof same / sizeof *same; i++)
-        if (strcmp(op, same[i]) == 0)
-            return find_extent(n->in[0], at, depth - 1, extent);
-    return false;
+    if (strcmp(op, "ReduceSum") == 0)
+        return find_number_of(n, extent);
+    return is_moved(n) && find_extent(n->in[0], at, depth - 1, extent);
 }
 
 bool onnx_find_extent(const OnnxValue *list, int64_t at, OnnxExtent *extent)

@@ -87,6 +87,17 @@ def slices_go_to_as_many_places_as_there_are_of_them(t):
 
 
 @case
+def a_sum_of_truths_is_as_many_as_are_found(t):
+    """An extent that is their number, as exports have it, whatever shape they are summed in: a bias for each row that is there"""
+    for truths in ([node("Cast", ["a.good"], ["ones"], to=7)], [node("Reshape", ["a.good", "halves_of"], ["m"]), node("Cast", ["m"], ["ones"], to=7)]):
+        found = Found(t, node("Constant", [], ["halves_of"], value=numpy.array([2, -1])), *truths, node("ReduceSum", ["ones"], ["k"], keepdims=0),
+                      node("Reshape", ["k", "last"], ["list"]), node("Constant", [], ["two"], value=numpy.array([2])), node("Concat", ["list", "two"], ["s"], axis=0),
+                      node("Constant", [], ["bias"], value=numpy.array([3, 5], "f4")), node("Expand", ["bias", "s"], ["e"]), node("Add", ["a", "e"], ["y"]))
+        for x in TABLES:
+            numpy.testing.assert_array_equal(found(x), chosen(x) + numpy.array([3, 5], "f4"))
+
+
+@case
 def reductions_take_what_is_there(t):
     for op, of in (("Sum", numpy.sum), ("Prod", numpy.prod), ("Max", numpy.max), ("Min", numpy.min),
                    ("SumSquare", lambda x, axis: (x * x).sum(axis)), ("L1", lambda x, axis: abs(x).sum(axis)),
