@@ -5,6 +5,7 @@
 
 #define MOST_IMAGE (64 << 10) /* bytes of scratch that rows go together in, ... */
 #define MOST_TAPS  (32 << 10) /* ... and where taps pass over them: the first level's */
+#define SHARE      8          /* of the second level, for the image where weights are far */
 #define FEW_CHUNKS 2          /* that threads may share */
 
 /* Tiles */
@@ -58,11 +59,19 @@ static int64_t span_of(const WindowDimension *d, int64_t results)
     return (results - 1) * pairs_step(d) + (d->size - 1) * d->dilation + 1;
 }
 
+/* Are the weights more than the second level holds, so that each chunk brings them from behind it? */
+static bool has_far_weights(const Pairs *p, const PairsPart *part)
+{
+    int64_t elements = p->columns * p->room * part->h.size * part->w.size;
+    return p->bundle == BUNDLE_BYTES && elements > p->lower->target->l2_bytes;
+}
+
 /* Rows whose image scratch holds; one where memory is scarce. */
 static int64_t choose_chunk(const Pairs *p, const PairsPart *part)
 {
+    bool far = has_far_weights(p, part), taps = part->h.size * part->w.size > 1;
     int64_t line = part->in_width * p->room * dtype_bytes(pairs_dtype(p));
-    int64_t lines = (part->h.size * part->w.size > 1 ? MOST_TAPS : MOST_IMAGE) / line; /* of scratch */
+    int64_t lines = (far ? p->lower->target->l2_bytes / SHARE : taps ? MOST_TAPS : MOST_IMAGE) / line; /* of scratch */
     int64_t fit = most(1, (lines - span_of(&part->h, 1)) / pairs_step(&part->h) + 1);
     int64_t chunks = most(ceil_div(part->rows, fit), least(part->rows, FEW_CHUNKS));
     return p->lower->lean ? 1 : ceil_div(part->rows, chunks);
