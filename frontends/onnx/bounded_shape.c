@@ -137,22 +137,44 @@ static const OnnxValue *truths_of(const OnnxValue *value)
     return value->type && value->type->dtype == DT_BOOL ? value : NULL;
 }
 
-/* How many of them are true, as a sum says that NonZero of them has found before. */
-static bool find_number_of(const OnnxNode *n, OnnxExtent *extent)
+/* The count that NonZero of the truths has found before, in the same block; NULL. */
+static OnnxValue *number_found(const OnnxNode *sum, const OnnxValue *truths)
 {
-    const OnnxValue *truths = truths_of(n->in[0]);
-    if (!truths || shape_elements(&n->out[0]->type->shape) != 1)
-        return false;
-    for (uint32_t i = 0; i < n->onnx->value_count; i++) {
-        const OnnxValue *found = n->onnx->value[i];
+    for (uint32_t i = 0; i < sum->onnx->value_count; i++) {
+        const OnnxValue *found = sum->onnx->value[i];
         const OnnxNode *maker = found->count ? found->maker : NULL;
-        if (!maker || strcmp(maker->proto->op_type, "NonZero") != 0 || found->count->home != n->out[0]->home ||
-            truths_of(maker->in[0]) != truths)
-            continue;
-        *extent = (OnnxExtent){shape_elements(&truths->type->shape), found->count};
-        return true;
+        if (maker && strcmp(maker->proto->op_type, "NonZero") == 0 && found->count->home == sum->out[0]->home &&
+            truths_of(maker->in[0]) == truths)
+            return found->count;
     }
-    return false;
+    return NULL;
+}
+
+/* The sum itself, in the outermost block, as it counts. */
+static OnnxValue *number_summed(OnnxNode *sum)
+{
+    Onnx *onnx = sum->onnx;
+    OnnxValue *value = sum->out[0];
+    const char *many, *name;
+    if (value->number || onnx->block != onnx->root || (value->home && value->home != onnx->root))
+        return value->number;
+    name = onnx_name_value(onnx, value);
+    many = onnx_temp(sum, "many");
+    if (onnx_emit(sum, "%s = reshape(i64(%s), shape = [])", many, name))
+        value->number = onnx_written(sum, many);
+    return value->number;
+}
+
+/* How many truths there are, as a sum of all of them says. */
+static bool find_number_of(OnnxNode *sum, OnnxExtent *extent)
+{
+    const OnnxValue *truths = truths_of(sum->in[0]);
+    if (!truths || shape_elements(&sum->out[0]->type->shape) != 1)
+        return false;
+    OnnxValue *count = number_found(sum, truths);
+    count = count ? count : number_summed(sum);
+    *extent = (OnnxExtent){shape_elements(&truths->type->shape), count};
+    return count != NULL;
 }
 
 /* Element `at` of integers that nodes move about between shapes.  Recurses DEEPEST nodes at most. */
@@ -185,7 +207,7 @@ static bool find_extent(const OnnxValue *value, int64_t at, uint32_t depth, Onnx
     if (strcmp(op, "Where") == 0)
         return find_kept(n, at, depth - 1, extent);
     if (strcmp(op, "ReduceSum") == 0)
-        return find_number_of(n, extent);
+        return find_number_of((OnnxNode *)n, extent);
     return is_moved(n) && find_extent(n->in[0], at, depth - 1, extent);
 }
 

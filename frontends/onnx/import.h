@@ -31,6 +31,7 @@ typedef struct OnnxValue {   /* what a name of the model stands for */
     bool bad;                /* an error has been reported */
     struct OnnxValue *count; /* so many entries along an axis are there, the rest is padding; NULL: all */
     uint32_t count_axis;
+    struct OnnxValue *number;      /* a sum of truths as an i64[], once it counts entries of others; NULL */
     struct OnnxValue *const *item; /* of a sequence */
     uint32_t item_count;
     bool sequence, absent; /* absent: an optional without a value */

@@ -95,6 +95,14 @@ def a_sum_of_truths_is_as_many_as_are_found(t):
                       node("Constant", [], ["bias"], value=numpy.array([3, 5], "f4")), node("Expand", ["bias", "s"], ["e"]), node("Add", ["a", "e"], ["y"]))
         for x in TABLES:
             numpy.testing.assert_array_equal(found(x), chosen(x) + numpy.array([3, 5], "f4"))
+    for dtype in (7, 6):  # summed before they are looked for, as where a mask says which rows become one that was learnt
+        nodes = [node("Cast", ["mask"], ["ones"], to=dtype), node("ReduceSum", ["ones"], ["k"]), node("Cast", ["k"], ["list"], to=7), node("Concat", ["list", "pair"], ["s"], axis=0),
+                 node("Expand", ["bias", "s"], ["rows"]), node("NonZero", ["mask"], ["at"]), node("Transpose", ["at"], ["lists"], perm=[1, 0]), node("ScatterND", ["x", "lists", "rows"], ["y"])]
+        weights = [tensor("pair", numpy.array([2])), tensor("bias", numpy.array([3, 5], "f4"))]
+        m = model(graph(nodes, [value("x", [6, 2]), value("mask", [6], 9)], [value("y", None)], weights), opset=18)
+        for x in TABLES:
+            mask = x[:, 0] > 0
+            numpy.testing.assert_array_equal(t.value(m, x=x, mask=mask), numpy.where(mask[:, None], numpy.array([3, 5], "f4"), x))
 
 
 @case
