@@ -156,7 +156,7 @@ static bool is_foldable(const OnnxNode *node)
         if (!value->known || shape_elements(&value->type->shape) > ONNX_FOLDED)
             return false;
     }
-    return operands && node->onnx->folds < MOST_FOLDS && !has_graph(node->proto);
+    return operands && node->onnx->folds < MOST_FOLDS && !has_graph(node->proto) && !onnx_draws(node->proto);
 }
 
 /* Is it a constant of 8 or 16 bits made wide?  Whoever reads it does that. */

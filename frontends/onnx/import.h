@@ -242,6 +242,7 @@ const Tensor *onnx_sparse_tensor(Onnx *onnx, const Onnx__SparseTensorProto *spar
 
 /* random.c */
 bool onnx_count_runs(Onnx *onnx); /* declares what counts them, where bodies of the model draw; false after errors */
+bool onnx_draws(const Onnx__NodeProto *node); /* random numbers, as no constant does */
 bool onnx_body_draws(const Onnx__GraphProto *body);
 bool onnx_write_training_dropout(OnnxNode *node, double ratio);
 

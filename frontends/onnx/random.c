@@ -8,7 +8,7 @@
 
 #include "onnx/import.h"
 
-static bool is_drawing(const Onnx__NodeProto *node)
+bool onnx_draws(const Onnx__NodeProto *node)
 {
     static const char *const op[] = {"RandomNormal",      "RandomNormalLike", "RandomUniform",
                                      "RandomUniformLike", "Bernoulli",        "Multinomial"};
@@ -31,7 +31,7 @@ static bool bodies_draw(const Onnx__NodeProto *node)
 bool onnx_body_draws(const Onnx__GraphProto *body)
 {
     for (size_t i = 0; i < body->n_node; i++)
-        if (is_drawing(body->node[i]) || bodies_draw(body->node[i]))
+        if (onnx_draws(body->node[i]) || bodies_draw(body->node[i]))
             return true;
     return false;
 }
@@ -55,7 +55,7 @@ bool onnx_count_runs(Onnx *onnx)
         draws |= bodies_draw(model->graph->node[i]);
     for (size_t f = 0; f < model->n_functions; f++) /* which may be called in bodies */
         for (size_t i = 0; i < model->functions[f]->n_node; i++)
-            draws |= is_drawing(model->functions[f]->node[i]) || bodies_draw(model->functions[f]->node[i]);
+            draws |= onnx_draws(model->functions[f]->node[i]) || bodies_draw(model->functions[f]->node[i]);
     return !draws || declare_runs(onnx);
 }
 

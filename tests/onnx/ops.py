@@ -202,6 +202,15 @@ def draws_of_a_model_differ_from_each_other_and_from_run_to_run(t):
 
 
 @case
+def draws_like_what_is_known_are_no_constants(t):
+    """As PyTorch exports torch.rand"""
+    p = tensor("p", numpy.full(400, 0.25, "f4"))
+    for nodes in ([node("ConstantOfShape", ["s"], ["zeros"]), node("RandomUniformLike", ["zeros"], ["y"])], [node("Bernoulli", ["p"], ["y"])]):
+        y = t.value(model(graph(nodes, [], [value("y", None)], [tensor("s", numpy.array([400])), p])))
+        assert y.shape == (400,) and 0.15 < y.mean() < 0.65 and len(numpy.unique(y)) > 1
+
+
+@case
 def sparse_weights_become_whole_ones(t):
     x, w = numpy.ones((2, 3), "f4"), numpy.array([[0, 5, 0], [0, 0, -7]], "f4")
     for positions in (numpy.array([1, 5]), numpy.array([[0, 1], [1, 2]])):
