@@ -145,8 +145,9 @@ static bool is_broadcast(const Keeper *k, const Node *node)
     return false;
 }
 
-/* May others compute it?  Not what reads memory at other positions than its own, but for bytes that it widens, nor what
- * is read at others: a kernel has no values of another shape than its own. */
+/* May others compute it?  Not what reads memory at other positions than its own, but for bytes that it widens, which
+ * who reads them brings into scratch anyway, nor what is read at others: a kernel has no values of another shape than
+ * its own. */
 static bool repeats(const Keeper *k, const Node *node)
 {
     const Graph *graph = k->graph;

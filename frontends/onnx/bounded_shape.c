@@ -129,12 +129,20 @@ static bool is_moved(const OnnxNode *n)
     return false;
 }
 
-/* The truths that the value is, whatever its shape and dtype; NULL. */
+static bool is_truths(const OnnxValue *value)
+{
+    return value->type && value->type->dtype == DT_BOOL;
+}
+
+/* The truths that the value is, whatever its shape and dtype; NULL.  What a Cast finds not to be 0 begins with it. */
 static const OnnxValue *truths_of(const OnnxValue *value)
 {
-    for (uint32_t depth = DEEPEST; depth && value->type && value->maker && is_moved(value->maker); depth--)
+    for (uint32_t depth = DEEPEST; depth && value->type && value->maker && is_moved(value->maker); depth--) {
+        if (is_truths(value) && !is_truths(value->maker->in[0]))
+            return value;
         value = value->maker->in[0];
-    return value->type && value->type->dtype == DT_BOOL ? value : NULL;
+    }
+    return is_truths(value) ? value : NULL;
 }
 
 /* The count that NonZero of the truths has found before, in the same block; NULL. */

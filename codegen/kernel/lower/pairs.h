@@ -68,7 +68,7 @@ typedef struct Pairs {
     int64_t words; /* ... and a step of the depth is so many bundles, of which a tap's run has several times as many */
     double shift;  /* what is added to the image */
     ValueId bytes; /* the image as u8 from which ... */
-    ValueId less;  /* ... this zero point would be taken away, and is not; NONE: the operand */
+    ValueId zero_point; /* ... this zero point would be taken away, and is not; NONE: the operand */
     const Var *image, *group;
     const Var *column, *channel; /* of a group */
     const Var *kh, *kw;
@@ -101,7 +101,7 @@ void pairs_fill(Pairs *pairs, const PairsPart *part, Index first, Block *block);
 
 /* pairs_body.c: packs the weights, and one tile: `row` of the result, `line` of scratch, at column w. */
 void pairs_pack(Pairs *pairs);
-/* The zero point `less`, in f32. */
+/* `zero_point`, in f32. */
 const Expr *pairs_zero_point(const Pairs *pairs);
 /* What a panel's tiles start from, into scratch. */
 void pairs_start(Pairs *pairs, const PairsPanels *panels, Block *block);
@@ -118,7 +118,7 @@ MatrixProduct pairs_tile_shape(const Pairs *pairs, const PairsPart *part, const 
 /* Have tiles something to start from? */
 static inline bool pairs_starts(const Pairs *pairs)
 {
-    return pairs->shift != 0 || pairs->less != NONE;
+    return pairs->shift != 0 || pairs->zero_point != NONE;
 }
 
 /* Of the image in scratch, and of the sums */

@@ -343,7 +343,7 @@ const Expr *pairs_zero_point(const Pairs *p)
     Index position[MAX_RANK];
     for (uint32_t d = 0; d < MAX_RANK; d++)
         position[d] = index_constant(0);
-    return lower_value(p->lower, p->less, position);
+    return lower_value(p->lower, p->zero_point, position);
 }
 
 #define MOST_STRANDS 4 /* sums side by side, as each waits for the one before */
@@ -367,7 +367,7 @@ static void sum_weights(const Start *s, Block *block, Index first)
 {
     const Pairs *p = s->pairs;
     Arena *arena = p->lower->arena;
-    uint32_t shift = p->less == NONE ? (uint32_t)p->shift : 1;
+    uint32_t shift = p->zero_point == NONE ? (uint32_t)p->shift : 1;
     const Expr *shifts = expr_number(arena, DT_I32, (int32_t)(shift * 0x01010101u));
     for (int64_t i = 0; i < s->strands; i++)
         for (uint32_t v = 0; v < s->vectors; v++) {
@@ -405,7 +405,7 @@ void pairs_start(Pairs *p, const PairsPanels *panels, Block *block)
     const Var *lane = index_var_new(arena, "lane", 0, p->lanes - 1);
     const Var *k = index_var_new(arena, "k", 0, bundles / strands - 1);
     Start s = {p, panels, lane, NULL, NULL, (uint32_t)panels->span.vectors, strands};
-    if (p->less != NONE) {
+    if (p->zero_point != NONE) {
         s.zero = lower_local(lower, "zero", DT_I32, false);
         stmt_local(arena, block, s.zero, expr_cast(arena, DT_I32, pairs_zero_point(p)));
     }

@@ -156,8 +156,9 @@ static void fill_zeros(const Line *line, Block *block, int64_t begin, int64_t co
     block = add_loop(lower, block, "z", 0, count, &at);
     Index to = index_add(arena, line->to, index_add(arena, index_constant(begin), index_scale(arena, at, step)));
     stmt_store(arena, block, lower_scratch(lower, line->pairs->piece[PAIRS_IMAGE]), to,
-               line->pairs->less == NONE ? expr_number(arena, pairs_dtype(line->pairs), line->pairs->shift)
-                                         : expr_cast(arena, pairs_dtype(line->pairs), pairs_zero_point(line->pairs)));
+               line->pairs->zero_point == NONE
+                   ? expr_number(arena, pairs_dtype(line->pairs), line->pairs->shift)
+                   : expr_cast(arena, pairs_dtype(line->pairs), pairs_zero_point(line->pairs)));
 }
 
 static void fill_line(Line *line, Block *block)

@@ -154,23 +154,25 @@ static double shift_to_bytes(const Graph *graph, const Node *node, int64_t depth
     return fits && shift >= 0 && shift <= MOST_BYTE && MOST_BYTE * 128 * (double)depth < MOST_SUM ? shift : -1;
 }
 
-/* Is the operand a byte less a zero point, one for all, that the kernel takes away?  Then, where weights are i8, both.
- */
-static bool see_zero_point(const Pairs *p, int64_t depth, ValueId *bytes, ValueId *less)
+/* Is the operand a byte less a zero point, one for all, that the kernel takes away?  Then, where weights are i8, the
+ * image is the bytes. */
+static bool keeps_zero_point(Pairs *p, int64_t depth)
 {
     const Graph *graph = p->lower->graph;
     ValueId operand = p->node->in[0];
     const Node *node = value_producer(graph, operand);
     if (!node || integers_sign(node) >= 0 || !kernel_makes(p->lower, operand))
         return false;
-    *bytes = node->in[0];
-    *less = node->in[1];
-    IntegerRange x = integers_range(graph, *bytes), zero = integers_range(graph, *less),
+    IntegerRange x = integers_range(graph, node->in[0]), zero = integers_range(graph, node->in[1]),
                  w = integers_range(graph, p->node->in[1]);
     bool fits = x.low >= 0 && x.high <= MOST_BYTE && zero.low >= 0 && zero.high <= MOST_BYTE && w.low >= -128 &&
                 w.high <= 127 && MOST_BYTE * 128 * (double)depth < MOST_SUM;
-    return fits && shape_elements(value_shape(graph, *less)) == 1 &&
-           shape_eq(value_shape(graph, *bytes), value_shape(graph, operand));
+    if (!fits || shape_elements(value_shape(graph, node->in[1])) != 1 ||
+        !shape_eq(value_shape(graph, node->in[0]), value_shape(graph, operand)))
+        return false;
+    p->bytes = node->in[0];
+    p->zero_point = node->in[1];
+    return true;
 }
 
 /* The contraction */
@@ -303,21 +305,16 @@ static void choose_bundle(Pairs *p)
     int64_t taps = most(1, p->part[0].h.size) * most(1, p->part[0].w.size);
     int64_t depth = ceil_div(p->depth, bundle_count(BUNDLE_BYTES)) * bundle_count(BUNDLE_BYTES) * taps;
     double shift = target->quads ? shift_to_bytes(graph, p->node, depth) : -1;
-    ValueId bytes, less;
     p->shift = 0;
     p->bytes = p->node->in[0];
-    p->less = NONE;
+    p->zero_point = NONE;
     p->bundle = takes_brains(graph, target, p->node) ? BUNDLE_BF16 : BUNDLE_I16;
     if (p->bundle == BUNDLE_BF16 || !target->quads)
         return;
-    if (shift >= 0) {
-        p->bundle = BUNDLE_BYTES;
+    if (shift >= 0)
         p->shift = shift;
-    } else if (see_zero_point(p, depth, &bytes, &less)) {
+    if (shift >= 0 || keeps_zero_point(p, depth))
         p->bundle = BUNDLE_BYTES;
-        p->bytes = bytes;
-        p->less = less;
-    }
 }
 
 int64_t pairs_run(const Pairs *p, const PairsPart *part)
