@@ -41,7 +41,8 @@ static Module *parse(nnc_session *session, const nnc_source *source, Str path)
     Arena *arena = &session->arena;
     Define *define = ARENA_ARRAY(arena, Define, source->define_count);
     for (uint32_t i = 0; i < source->define_count; i++)
-        define[i] = (Define){keep(session, source->define[i].name), keep(session, source->define[i].value)};
+        define[i] =
+            (Define){.name = keep(session, source->define[i].name), .value = keep(session, source->define[i].value)};
     if (!source->text && onnx_is_path(path))
         return import(session, source, path, define);
     if (!source->text)

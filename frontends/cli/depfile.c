@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "cli/input_files.h"
 #include "cli/inputs.h"
 
 /* As gcc and clang do it, and make, ninja and CMake understand it: a backslash before blanks, # and :, and two for each
@@ -48,7 +49,7 @@ static Paths read_paths(Cli *cli, const Model *model)
     for (uint32_t i = 0; i < model->tune_count; i++)
         add_path(cli, &paths, model->tune_path[i]);
     for (uint32_t at = 0; args_next(cli, "input", &at, &word);) {
-        Str path = input_file(word);
+        Str path = input_path(input_flag_split(word).what);
         if (path.len)
             add_path(cli, &paths, path);
     }

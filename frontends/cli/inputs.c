@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/input_files.h"
 #include "formats/npy.h"
 #include "formats/pnm.h"
 
@@ -46,31 +47,6 @@ static bool same_extents(const Shape *a, const Shape *b)
     }
 }
 
-/* `FILE.npz` or `FILE.npz:MEMBER`; the member is the input's name, or the only one there is. */
-static const Tensor *read_npz(Cli *cli, const Model *model, Str word, Str input)
-{
-    Str path = word, member = {NULL, 0};
-    for (uint32_t i = 0; i + 5 < word.len; i++)
-        if (memcmp(word.ptr + i, ".npz:", 5) == 0) {
-            path.len = i + 4;
-            member = (Str){word.ptr + i + 5, word.len - i - 5};
-        }
-    if (!member.ptr && npz_has(path, input))
-        member = input;
-    (void)cli;
-    return npz_read(model->module, path, member);
-}
-
-static bool is_npz(Str word)
-{
-    if (str_ends(word, ".npz"))
-        return true;
-    for (uint32_t i = 0; i + 5 < word.len; i++)
-        if (memcmp(word.ptr + i, ".npz:", 5) == 0)
-            return true;
-    return false;
-}
-
 /* Pixels are numbers from 0 to 255 of whatever dtype the input has. */
 static const Tensor *convert_pixels(Arena *arena, const Tensor *pixels, const Type *type)
 {
@@ -83,20 +59,8 @@ static const Tensor *convert_pixels(Arena *arena, const Tensor *pixels, const Ty
 
 static const Tensor *read_file(Cli *cli, const Model *model, Str word, Str name, const Type *type)
 {
-    bool image = str_ends(word, ".pgm") || str_ends(word, ".ppm");
-    const Tensor *tensor;
-
-    if (image)
-        tensor = pnm_read(model->module, word);
-    else if (is_npz(word))
-        tensor = read_npz(cli, model, word, name);
-    else if (str_ends(word, ".npy"))
-        tensor = npy_read(model->module, word);
-    else
-        return diag_file_error(&cli->diag, word,
-                               "input " STR_FMT ": known are .npy, .npz, .pgm, .ppm, random:SEED and zeros",
-                               STR_ARG(name)),
-               NULL;
+    const Tensor *tensor = input_file_read(model->module, word, name, model_file_name(model, name));
+    bool image = input_is_image(word);
     if (!tensor)
         return NULL;
     bool fits = same_extents(&tensor->type->shape, &type->shape);
@@ -137,25 +101,14 @@ static const Tensor *make_input(Cli *cli, const Model *model, Str word, Str name
     return tensor;
 }
 
-Str input_file(Str flag)
+static uint32_t find_input(const Model *model, Str name)
 {
-    const char *equals = memchr(flag.ptr, '=', flag.len);
-    uint32_t skip = equals ? (uint32_t)(equals - flag.ptr) + 1 : 0;
-    Str path = {flag.ptr + skip, flag.len - skip};
-    if (str_is(path, "zeros") || (path.len >= 7 && memcmp(path.ptr, "random:", 7) == 0))
-        return (Str){0};
-    for (uint32_t i = 0; i + 5 < path.len; i++)
-        if (memcmp(path.ptr + i, ".npz:", 5) == 0)
-            path.len = i + 4;
-    return path;
-}
-
-static uint32_t find_input(const Graph *graph, Str name)
-{
+    const Graph *graph = model->graph;
     for (uint32_t i = 0; i < graph->input_count; i++)
         if (str_eq(graph_value(graph, graph->input[i])->name, name))
             return i;
-    return NONE;
+    Str renamed = model_own_name(model, name);
+    return renamed.len ? find_input(model, renamed) : NONE;
 }
 
 static Str input_names(Cli *cli, const Graph *graph)
@@ -182,24 +135,21 @@ static bool unknown_input(Cli *cli, const Graph *graph, Str flag, bool named)
     return false;
 }
 
-/* Splits NAME=REST; false after a usage error. */
-static bool take_input_flags(Cli *cli, const Model *model, Str *word)
+/* What each input is to be; false after a usage error. */
+static bool take_input_flags(Cli *cli, const Model *model, Str *what)
 {
     const Graph *graph = model->graph;
-    Str flag;
+    Str word;
 
-    for (uint32_t at = 0; args_next(cli, "input", &at, &flag);) {
-        const char *equals = memchr(flag.ptr, '=', flag.len);
-        uint32_t length = equals ? (uint32_t)(equals - flag.ptr) : 0;
-        uint32_t input = equals ? find_input(graph, (Str){flag.ptr, length}) : NONE;
-        if (input == NONE && graph->input_count == 1 && !equals)
-            input = 0;
-        else if (input == NONE)
-            return unknown_input(cli, graph, flag, equals != NULL);
-        if (word[input].ptr)
-            return cli_usage(cli, "--input " STR_FMT ": this input is given twice", STR_ARG(flag)), false;
-        uint32_t skip = equals ? length + 1 : 0;
-        word[input] = (Str){flag.ptr + skip, flag.len - skip};
+    for (uint32_t at = 0; args_next(cli, "input", &at, &word);) {
+        InputFlag flag = input_flag_split(word);
+        bool only = !flag.name.ptr && graph->input_count == 1;
+        uint32_t input = only ? 0 : flag.name.ptr ? find_input(model, flag.name) : NONE;
+        if (input == NONE)
+            return unknown_input(cli, graph, word, flag.name.ptr != NULL);
+        if (what[input].ptr)
+            return cli_usage(cli, "--input " STR_FMT ": this input is given twice", STR_ARG(word)), false;
+        what[input] = flag.what;
     }
     return true;
 }
@@ -234,21 +184,25 @@ const Tensor *const *inputs_read(Cli *cli, const Model *model, const char *fallb
     return good ? input : NULL;
 }
 
+static bool find_output(const Model *model, Str name, uint32_t *output)
+{
+    const Graph *graph = model->graph;
+    for (*output = 0; *output < graph->output_count; ++*output)
+        if (str_eq(graph->output[*output].name, name))
+            return true;
+    Str renamed = model_own_name(model, name);
+    return renamed.len && find_output(model, renamed, output);
+}
+
 /* NAME=FILE, or FILE where there is one output.  False on an unknown name. */
-static bool split_output(const Graph *graph, Str flag, uint32_t *output, Str *path)
+static bool split_output(const Model *model, Str flag, uint32_t *output, Str *path)
 {
     const char *equals = memchr(flag.ptr, '=', flag.len);
     uint32_t length = equals ? (uint32_t)(equals - flag.ptr) : 0;
 
     *output = 0;
-    *path = flag;
-    if (!equals)
-        return graph->output_count == 1;
-    *path = (Str){equals + 1, flag.len - length - 1};
-    for (; *output < graph->output_count; ++*output)
-        if (str_eq(graph->output[*output].name, (Str){flag.ptr, length}))
-            return true;
-    return false;
+    *path = equals ? (Str){equals + 1, flag.len - length - 1} : flag;
+    return equals ? find_output(model, (Str){flag.ptr, length}, output) : model->graph->output_count == 1;
 }
 
 bool outputs_check(Cli *cli, const Model *model)
@@ -258,7 +212,7 @@ bool outputs_check(Cli *cli, const Model *model)
     Str flag, path;
 
     for (uint32_t at = 0; args_next(cli, "output", &at, &flag);) {
-        if (!split_output(graph, flag, &output, &path)) {
+        if (!split_output(model, flag, &output, &path)) {
             Text names = {0};
             for (uint32_t i = 0; i < graph->output_count; i++)
                 text_printf(&names, "%s" STR_FMT, i ? ", " : "", STR_ARG(graph->output[i].name));
@@ -281,10 +235,10 @@ static bool write_npz(Cli *cli, const Model *model, const Tensor *const *output,
     Str flag, other;
 
     while (args_next(cli, "output", &at, &flag))
-        if (split_output(model->graph, flag, &number, &other) && str_eq(other, path))
+        if (split_output(model, flag, &number, &other) && str_eq(other, path))
             return true;
     for (at = 0; args_next(cli, "output", &at, &flag);)
-        if (split_output(model->graph, flag, &number, &other) && str_eq(other, path))
+        if (split_output(model, flag, &number, &other) && str_eq(other, path))
             member[count++] = (NamedTensor){model->graph->output[number].name, output[number]};
     return npz_write(&cli->diag, path, member, count);
 }
@@ -296,7 +250,7 @@ int outputs_write(Cli *cli, const Model *model, const Tensor *const *output)
     bool good = true;
 
     for (uint32_t at = 0; args_next(cli, "output", &at, &flag);) {
-        split_output(model->graph, flag, &number, &path);
+        split_output(model, flag, &number, &path);
         if (str_ends(path, ".npz"))
             good &= write_npz(cli, model, output, path, at);
         else if (str_ends(path, ".npy"))

@@ -9,9 +9,6 @@
  * *status tells what to return. */
 const Tensor *const *inputs_read(Cli *cli, const Model *model, const char *fallback, int *status);
 
-/* The file that a flag `input` names; empty for random:SEED and zeros. */
-Str input_file(Str flag);
-
 /* Are all flags `output` NAME=FILE, with names the graph has?  Called before work is done. */
 bool outputs_check(Cli *cli, const Model *model);
 /* Writes what the flags ask for: .npy, .npz (several outputs may go to one), .pgm, .ppm. */

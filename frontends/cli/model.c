@@ -3,13 +3,13 @@
 #include <string.h>
 
 #include "api/prepare.h"
+#include "cli/input_files.h"
 #include "formats/wanted.h"
 #include "formats/weights.h"
 #include "nnc/text.h"
-#include "onnx/onnx.h"
 
-/* -D X=V flags as a list; false after a usage error. */
-static bool take_defines(Cli *cli, Define **list, uint32_t *count)
+/* -D X=V flags as a list, and what the files of inputs tell; STATUS_OK, or what to return. */
+static int take_defines(Cli *cli, Define **list, uint32_t *count)
 {
     uint32_t capacity = 0;
     Str word;
@@ -19,12 +19,12 @@ static bool take_defines(Cli *cli, Define **list, uint32_t *count)
     for (uint32_t at = 0; args_next(cli, "D", &at, &word);) {
         const char *equals = memchr(word.ptr, '=', word.len);
         if (!equals || equals == word.ptr || equals + 1 == word.ptr + word.len)
-            return cli_usage(cli, "-D wants X=V, not `" STR_FMT "`", STR_ARG(word)), false;
+            return cli_usage(cli, "-D wants X=V, not `" STR_FMT "`", STR_ARG(word));
         uint32_t length = (uint32_t)(equals - word.ptr);
-        Define define = {{word.ptr, length}, {equals + 1, word.len - length - 1}};
+        Define define = {.name = {word.ptr, length}, .value = {equals + 1, word.len - length - 1}};
         ARENA_PUSH(&cli->arena, *list, *count, capacity, define);
     }
-    return true;
+    return input_files_define(cli, list, count, &capacity) ? STATUS_OK : STATUS_INPUT;
 }
 
 static Graph *choose_graph(Cli *cli, const Module *module)
@@ -122,9 +122,27 @@ static bool import_onnx(Cli *cli, Model *model, const Define *define, uint32_t c
     OnnxModel onnx;
     bool good = onnx_import(&cli->arena, &cli->diag, model->path, &options, &onnx);
     model->module = good ? onnx.module : NULL;
+    model->renamed = onnx.renamed;
+    model->renamed_count = onnx.renamed_count;
     model->text = str_copy(&cli->arena, text_view(&onnx.text));
     text_free(&onnx.text);
     return good;
+}
+
+Str model_own_name(const Model *model, Str file_name)
+{
+    for (uint32_t i = 0; i < model->renamed_count; i++)
+        if (str_eq(model->renamed[i].file_name, file_name))
+            return model->renamed[i].name;
+    return (Str){0};
+}
+
+Str model_file_name(const Model *model, Str name)
+{
+    for (uint32_t i = 0; i < model->renamed_count; i++)
+        if (str_eq(model->renamed[i].name, name))
+            return model->renamed[i].file_name;
+    return (Str){0};
 }
 
 int model_parse(Cli *cli, Model *model)
@@ -135,8 +153,9 @@ int model_parse(Cli *cli, Model *model)
     *model = (Model){.path = args_operand(cli, 0)};
     if (args_has(cli, "weights-from") && !args_value(cli, "weights-from").len)
         return cli_usage(cli, "--weights-from wants a file");
-    if (!take_defines(cli, &define, &count))
-        return STATUS_USAGE;
+    int status = take_defines(cli, &define, &count);
+    if (status != STATUS_OK)
+        return status;
     cli_step(cli, "reading the model");
     if (onnx_is_path(model->path))
         return import_onnx(cli, model, define, count) ? STATUS_OK : STATUS_INPUT;

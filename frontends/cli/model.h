@@ -4,10 +4,13 @@
 
 #include "cli/cli.h"
 #include "formats/weights.h"
+#include "onnx/onnx.h"
 
 typedef struct Model {
     Str path;
-    Str text; /* of an ONNX model, as .nnc; else empty */
+    Str text;                   /* of an ONNX model, as .nnc; else empty */
+    const OnnxRenamed *renamed; /* of its inputs and results */
+    uint32_t renamed_count;
     Module *module;
     Graph *graph;         /* that --graph names, or the first */
     Graph *const *graphs; /* that alone when it was named, else all */
@@ -33,6 +36,11 @@ int model_load(Cli *cli, WeightsNeed need, Model *model);
 int model_parse(Cli *cli, Model *model);
 /* The file that --weights-from names, or that stands beside the model; empty when there is none. */
 Str model_weights_path(const Cli *cli, Arena *arena, Str model);
+
+/* What an input or a result that an ONNX file calls so is called here, and the other way round; empty where both names
+ * are the same. */
+Str model_own_name(const Model *model, Str file_name);
+Str model_file_name(const Model *model, Str name);
 
 /* Writes `text`, which nnc_print made of the module, and beside it, in a .safetensors file, the elements that the text
  * leaves out.  False after an error in the diag. */

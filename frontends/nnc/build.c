@@ -131,7 +131,7 @@ static const AstExpr *defined(Builder *b, const AstConst *item, uint32_t depth)
 {
     for (uint32_t i = 0; depth == 0 && i < b->define_count; i++) {
         const Define *define = &b->define[i];
-        if (!str_eq(define->name, item->name->text))
+        if (define->file || !str_eq(define->name, item->name->text))
             continue;
         b->define_used[i] = true;
         return build_defined(b, define);
@@ -294,7 +294,7 @@ static void build_items(Builder *b, File *file, const AstTree *tree, uint32_t de
 static bool is_given_before(const Builder *b, uint32_t define)
 {
     for (uint32_t i = 0; i < define; i++)
-        if (str_eq(b->define[i].name, b->define[define].name))
+        if (!b->define[i].file && str_eq(b->define[i].name, b->define[define].name))
             return true;
     return false;
 }
@@ -302,7 +302,7 @@ static bool is_given_before(const Builder *b, uint32_t define)
 static void check_defines(Builder *b, const File *file)
 {
     for (uint32_t i = 0; i < b->define_count; i++) {
-        if (b->define_used[i])
+        if (b->define_used[i] || b->define[i].file)
             continue;
         if (is_given_before(b, i)) {
             diag_file_error(b->diag, file->path, "-D " STR_FMT " is given twice", STR_ARG(b->define[i].name));

@@ -302,12 +302,14 @@ bool build_eval_int(Builder *b, const AstExpr *expr, const char *what, int64_t *
 
 /* Types */
 
-/* `?` in position i of an input: from -D name.i=N. */
-static bool open_dim(Builder *b, Str name, uint32_t i, Place place, int64_t *dim)
+/* `?` in position i of an input: from -D name.i=N, or from the file of its elements. */
+static bool open_dim(Builder *b, Str name, uint32_t i, const AstType *type, int64_t *dim)
 {
     Str key = str_format(b->scratch, STR_FMT ".%u", STR_ARG(name), i);
     for (uint32_t d = 0; name.len && d < b->define_count; d++) {
-        if (!str_eq(b->define[d].name, key))
+        if (nnc_file_extent(&b->define[d], name, type->rank, i, dim))
+            return true;
+        if (b->define[d].file || !str_eq(b->define[d].name, key))
             continue;
         b->define_used[d] = true;
         const AstExpr *expr = build_defined(b, &b->define[d]);
@@ -316,8 +318,8 @@ static bool open_dim(Builder *b, Str name, uint32_t i, Place place, int64_t *dim
         return *dim >= 0 || build_complain(b, expr->place, "a dimension of %lld", (long long)*dim);
     }
     if (!name.len)
-        return build_complain(b, place, "only the inputs of a graph may leave a dimension open with '?'");
-    return build_complain(b, place, "dimension %u of " STR_FMT " is open: give it with -D " STR_FMT "=N", i,
+        return build_complain(b, type->place, "only the inputs of a graph may leave a dimension open with '?'");
+    return build_complain(b, type->place, "dimension %u of " STR_FMT " is open: give it with -D " STR_FMT "=N", i,
                           STR_ARG(name), STR_ARG(key));
 }
 
@@ -386,8 +388,7 @@ const Type *build_eval_type(Builder *b, const AstType *type, Str open_name)
         const AstExpr *dim = type->dim[i];
         if (!dim && too_many_dims(b, type, shape.rank + 1))
             return NULL;
-        bool ok =
-            dim ? eval_dims(b, type, dim, &shape) : open_dim(b, open_name, i, type->place, &shape.dim[shape.rank++]);
+        bool ok = dim ? eval_dims(b, type, dim, &shape) : open_dim(b, open_name, i, type, &shape.dim[shape.rank++]);
         if (!ok) {
             build_hint_given(b, dim);
             return NULL;

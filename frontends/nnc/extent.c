@@ -33,3 +33,13 @@ Str nnc_first_extent(Arena *arena, const Graph *graph, Str input)
     const AstFunction *function = find_graph(&tree, graph->name);
     return function ? first_extent(function, input) : (Str){0};
 }
+
+bool nnc_file_extent(const Define *define, Str input, uint32_t rank, uint32_t i, int64_t *extent)
+{
+    const Shape *file = define->file;
+    if (!file || file->rank > rank || (define->name.len && !str_eq(define->name, input)))
+        return false;
+    uint32_t missing = rank - file->rank;
+    *extent = i < missing ? 1 : file->dim[i - missing];
+    return true;
+}

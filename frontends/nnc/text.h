@@ -11,7 +11,13 @@
  * position 0 of the input `image`. */
 typedef struct Define {
     Str name, value;
+    /* Not NULL: no flag, but the shape of a file with the elements of the input `name`, of the only one where that is
+     * empty.  It gives the extents that the input leaves open. */
+    const Shape *file;
 } Define;
+
+/* Does a file, as above, give extent `i` of an input of such a rank?  Leading extents that it lacks are 1. */
+bool nnc_file_extent(const Define *define, Str input, uint32_t rank, uint32_t i, int64_t *extent);
 
 /* Builds the graphs of a source text; `path` is for messages and for finding `use "other.nnc"` beside it.  The path and
  * the text must outlive the module.  NULL after errors in the diag (parsing goes on after each; DIAG_LIMIT are shown).

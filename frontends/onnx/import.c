@@ -94,6 +94,8 @@ static void keep_files(const Onnx *onnx, OnnxModel *model)
 {
     model->map = ARENA_ARRAY(onnx->arena, FileMap, onnx->files.count + 1);
     model->map_count = onnx->files.count;
+    model->renamed = onnx->renamed;
+    model->renamed_count = onnx->renamed_count;
     for (uint32_t i = 0; i < onnx->files.count; i++) {
         model->map[i] = onnx->files.file[i].map;
         if (model->module)

@@ -121,6 +121,8 @@ struct Onnx {
     int64_t round;   /* of loops that are written out, that of the innermost and those around, as one number */
     int64_t work;    /* operations that may still be evaluated */
     bool *define_used;
+    OnnxRenamed *renamed; /* inputs and results */
+    uint32_t renamed_count, renamed_capacity;
     bool failed; /* an error has been reported */
 };
 
@@ -178,6 +180,7 @@ typedef struct OnnxResults { /* of the text's graph */
 bool onnx_import_outputs(Onnx *onnx, const OnnxScope *scope, OnnxResults *results);
 
 /* names.c */
+void onnx_note_renamed(Onnx *onnx, const char *file_name, Str name);
 const char *onnx_identifier(Onnx *onnx, const char *name); /* the name, or what is left of it */
 const char *onnx_unique(Onnx *onnx, const char *name);     /* the same, unlike all others */
 bool onnx_can_be_named(Onnx *onnx, const char *name);      /* does nothing else have it? */

@@ -13,21 +13,36 @@ static const char *text_of(const char *text)
 
 /* Extents */
 
-static bool take_extent(Onnx *onnx, Str name, int64_t *extent)
+static bool read_extent(Onnx *onnx, uint32_t flag, int64_t *extent)
 {
-    for (uint32_t i = 0; i < onnx->options->define_count; i++) {
-        const Define *define = &onnx->options->define[i];
-        if (!str_eq(define->name, name))
-            continue;
-        onnx->define_used[i] = true;
-        char *end,
-            *text = str_copy(onnx->arena, define->value).ptr ? (char *)str_copy(onnx->arena, define->value).ptr : "";
-        *extent = strtoll(text, &end, 10);
-        if (*end || *extent < 0 || *extent > INT32_MAX || !*text)
-            return onnx_fail(onnx, "-D " STR_FMT "=" STR_FMT ": an extent is a whole number", STR_ARG(name),
-                             STR_ARG(define->value));
+    const Define *define = &onnx->options->define[flag];
+    const char *text = str_format(onnx->arena, STR_FMT, STR_ARG(define->value)).ptr;
+    char *end;
+    onnx->define_used[flag] = true;
+    *extent = strtoll(text, &end, 10);
+    return (!*end && *text && *extent >= 0 && *extent <= INT32_MAX) ||
+           onnx_fail(onnx, "-D " STR_FMT "=" STR_FMT ": an extent is a whole number", STR_ARG(define->name),
+                     STR_ARG(define->value));
+}
+
+/* Of a flag of this name: that of an extent, or of its position in an input. */
+static bool take_named(Onnx *onnx, Str name, int64_t *extent)
+{
+    for (uint32_t i = 0; name.len && !onnx->failed && i < onnx->options->define_count; i++)
+        if (!onnx->options->define[i].file && str_eq(onnx->options->define[i].name, name))
+            return read_extent(onnx, i, extent);
+    return false;
+}
+
+/* Of a flag, or a file, for extent d of an input. */
+static bool take_position(Onnx *onnx, const char *input, uint32_t rank, uint32_t d, int64_t *extent)
+{
+    if (take_named(onnx, str_format(onnx->arena, "%s.%u", input, d), extent))
         return true;
-    }
+    for (uint32_t i = 0; !onnx->failed && i < onnx->options->define_count; i++)
+        if (nnc_file_extent(&onnx->options->define[i], str_from(input), rank, d, extent) ||
+            nnc_file_extent(&onnx->options->define[i], str_from(onnx_identifier(onnx, input)), rank, d, extent))
+            return true;
     return false;
 }
 
@@ -64,23 +79,34 @@ static bool parse_shape(Onnx *onnx, Str flag, Shape *shape)
     return true;
 }
 
-/* What the first --shape of an input that has an extent of this name makes it. */
-static bool shaped_extent(Onnx *onnx, const char *symbol, int64_t *extent)
+/* What --shape of the input, else a flag or a file for that extent of it, makes an extent of this name. */
+static bool extent_within(Onnx *onnx, const Onnx__ValueInfoProto *input, const char *symbol, int64_t *extent)
+{
+    const Onnx__TensorShapeProto *stated =
+        input->type && input->type->tensor_type ? input->type->tensor_type->shape : NULL;
+    Str flag = shape_flag(onnx, text_of(input->name));
+    Shape shape;
+    if (!stated || (flag.len && (!parse_shape(onnx, flag, &shape) || shape.rank != stated->n_dim)))
+        return false;
+    uint32_t rank = (uint32_t)stated->n_dim;
+    for (uint32_t d = 0; d < rank; d++) {
+        if (strcmp(text_of(stated->dim[d]->dim_param), symbol) != 0)
+            continue;
+        if (flag.len)
+            *extent = shape.dim[d];
+        if (flag.len || take_position(onnx, text_of(input->name), rank, d, extent))
+            return true;
+    }
+    return false;
+}
+
+/* What the first input makes it whose flags or file give an extent of this name. */
+static bool shared_extent(Onnx *onnx, const char *symbol, int64_t *extent)
 {
     const Onnx__GraphProto *graph = onnx->model->graph;
-    for (size_t i = 0; i < graph->n_input; i++) {
-        const Onnx__TypeProto *type = graph->input[i]->type;
-        const Onnx__TensorShapeProto *stated = type && type->tensor_type ? type->tensor_type->shape : NULL;
-        Str flag = shape_flag(onnx, text_of(graph->input[i]->name));
-        Shape shape;
-        if (!stated || !flag.len || !parse_shape(onnx, flag, &shape) || shape.rank != stated->n_dim)
-            continue;
-        for (uint32_t d = 0; d < shape.rank; d++)
-            if (strcmp(text_of(stated->dim[d]->dim_param), symbol) == 0) {
-                *extent = shape.dim[d];
-                return true;
-            }
-    }
+    for (size_t i = 0; *symbol && !onnx->failed && i < graph->n_input; i++)
+        if (extent_within(onnx, graph->input[i], symbol, extent))
+            return true;
     return false;
 }
 
@@ -88,11 +114,11 @@ static bool shaped_extent(Onnx *onnx, const char *symbol, int64_t *extent)
 static bool agrees(Onnx *onnx, const char *input, uint32_t d, const char *symbol, int64_t extent)
 {
     int64_t other;
-    bool given = take_extent(onnx, str_from(symbol), &other) || (!onnx->failed && shaped_extent(onnx, symbol, &other));
+    bool given = take_named(onnx, str_from(symbol), &other) || shared_extent(onnx, symbol, &other);
     if (onnx->failed || !given || other == extent)
         return !onnx->failed;
-    return onnx_fail(onnx, "--shape %s: its extent %u is called %s, which another flag makes %lld", input, d, symbol,
-                     (long long)other);
+    return onnx_fail(onnx, "--shape %s: its extent %u is called %s, which another flag or a file makes %lld", input, d,
+                     symbol, (long long)other);
 }
 
 static bool open_extent(Onnx *onnx, const char *input, uint32_t d, const char *symbol)
@@ -119,10 +145,9 @@ static bool input_shape(Onnx *onnx, const char *name, const Onnx__TensorShapePro
     for (uint32_t d = 0; d < shape->rank; d++) {
         const Onnx__TensorShapeProto__Dimension *dim = stated->dim[d];
         const char *symbol = text_of(dim->dim_param);
-        Str at = str_format(onnx->arena, "%s.%u", name, d);
-        bool given = flag.len || (*symbol && take_extent(onnx, str_from(symbol), &shape->dim[d])) ||
-                     (!dim->has_dim_value && !onnx->failed && take_extent(onnx, at, &shape->dim[d])) ||
-                     (*symbol && !onnx->failed && shaped_extent(onnx, symbol, &shape->dim[d]));
+        bool given = flag.len || take_named(onnx, str_from(symbol), &shape->dim[d]) ||
+                     (!dim->has_dim_value && take_position(onnx, name, shape->rank, d, &shape->dim[d])) ||
+                     shared_extent(onnx, symbol, &shape->dim[d]);
         if (flag.len && *symbol && !agrees(onnx, name, d, symbol, shape->dim[d]))
             return false;
         if (onnx->failed || (!given && !dim->has_dim_value))
@@ -160,7 +185,7 @@ static const Type *input_type(Onnx *onnx, const Onnx__ValueInfoProto *input)
 static const Define *constant_flag(Onnx *onnx, const char *name)
 {
     for (uint32_t i = 0; i < onnx->options->define_count; i++)
-        if (str_is(onnx->options->define[i].name, name)) {
+        if (str_is(onnx->options->define[i].name, name) && !onnx->options->define[i].file) {
             onnx->define_used[i] = true;
             return &onnx->options->define[i];
         }
@@ -222,6 +247,7 @@ static OnnxValue *add_input(Onnx *onnx, const char *name, const Type *type, int3
     OnnxValue *value = onnx_value_new(onnx);
     *value = (OnnxValue){
         .type = type, .name = onnx_unique(onnx, name), .home = onnx->root, .narrow = onnx_narrow(stated) ? stated : 0};
+    onnx_note_renamed(onnx, name, str_from(value->name));
     nnc_compose_input(onnx->composer, str_from(value->name), type);
     return value;
 }
@@ -348,7 +374,7 @@ bool onnx_import_inputs(Onnx *onnx, OnnxScope *scope)
         if (map_get(&weights, str_from(text_of(graph->input[i]->name))) == MAP_NONE)
             import_input(onnx, scope, graph->input[i]);
     for (uint32_t i = 0; i < onnx->options->define_count; i++)
-        if (!onnx->define_used[i] && !onnx->failed)
+        if (!onnx->define_used[i] && !onnx->options->define[i].file && !onnx->failed)
             onnx_fail(onnx, "-D " STR_FMT ": no input has an open extent of this name",
                       STR_ARG(onnx->options->define[i].name));
     return !onnx->failed && onnx_import_initialisers(onnx, scope, graph);

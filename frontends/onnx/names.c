@@ -112,3 +112,11 @@ const char *onnx_unique(Onnx *onnx, const char *name)
         map_put(&onnx->made, wish, 1);
     return wish.ptr;
 }
+
+/* An input or a result of the model. */
+void onnx_note_renamed(Onnx *onnx, const char *file_name, Str name)
+{
+    OnnxRenamed renamed = {str_from(file_name), name};
+    if (!str_is(name, file_name))
+        ARENA_PUSH(onnx->arena, onnx->renamed, onnx->renamed_count, onnx->renamed_capacity, renamed);
+}

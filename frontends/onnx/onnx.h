@@ -13,11 +13,18 @@ typedef struct OnnxOptions {
     uint32_t shape_count;
 } OnnxOptions;
 
+/* An input or a result whose name is no name of the language, or is taken. */
+typedef struct OnnxRenamed {
+    Str file_name, name;
+} OnnxRenamed;
+
 typedef struct OnnxModel {
     Module *module; /* its params have their elements */
     Text text;      /* the same as a person would read it, without the elements of params; the caller frees it */
     FileMap *map;   /* the elements lie in these files: they must outlive the module */
     uint32_t map_count;
+    OnnxRenamed *renamed;
+    uint32_t renamed_count;
 } OnnxModel;
 
 bool onnx_is_path(Str path); /* does it end in .onnx? */

@@ -42,10 +42,12 @@ static bool import_tensor(Onnx *onnx, OnnxResults *results, OnnxValue *value, co
     const char *text = onnx_name_value(onnx, value); /* a constant has a name now */
     bool kept = value->name && is_named(onnx, value->name, name);
     if (kept && !is_taken(results, str_from(value->name))) {
+        onnx_note_renamed(onnx, name, str_from(value->name));
         push(onnx, results, str_from(value->name));
         return true;
     }
     Str result = str_from(onnx_unique(onnx, kept ? value->name : name));
+    onnx_note_renamed(onnx, name, result);
     push(onnx, results, result);
     return write_copy(onnx, result, text);
 }

@@ -40,7 +40,7 @@ def a_shape_gives_its_symbols_to_other_inputs(t):
     assert "b: f32[4, 3]" in t.run("import", "m.onnx", "--shape", "a=2x4", "-D", "m=3")
     assert "a: f32[2, 4]" in t.run("import", "m.onnx", "--shape", "b=4x3", "-D", "n=2")
     error = t.run("import", "m.onnx", "--shape", "a=2x4", "--shape", "b=5x3", status=1)
-    assert "--shape b: its extent 0 is called k, which another flag makes 4" in error, error
+    assert "--shape b: its extent 0 is called k, which another flag or a file makes 4" in error, error
 
 
 @case
@@ -183,13 +183,35 @@ def symbols_by_name_by_position_and_by_shape(t):
     assert "input 'x': its extent 0 is called batch; give it with -D batch=N" in error, error
     t.text(m, "--shape", "x=2x3x5", "-D", "k=5")
     error = t.run("import", "m.onnx", "--shape", "x=2x3x5", "-D", "k=6", status=1)
-    assert "its extent 2 is called k, which another flag makes 6" in error, error
+    assert "its extent 2 is called k, which another flag or a file makes 6" in error, error
     error = t.run("import", "m.onnx", "--shape", "x=2x4x5", status=1)
     assert "--shape x=2x4x5: its extent 1 is 3" in error, error
     error = t.run("import", "m.onnx", "--shape", "x=2x3x5", "-D", "n=1", status=1)
     assert "-D n: no input has an open extent of this name" in error, error
     error = t.run("import", "m.onnx", "--shape", "x=2x3x5", "--shape", "X=7", status=1)
     assert "--shape X=7: no input has this name; the input is 'x'" in error, error
+
+
+@case
+def open_extents_are_those_of_files(t):
+    """Of the input's own file, and of another's where both have one name; a flag goes before."""
+    t.write(model(graph([node("MatMul", ["a:0", "b:0"], ["y:0"])], [value("a:0", ["n", "k"]), value("b:0", ["k", "m"])], [value("y:0", None)])))
+    a, b = (numpy.arange(n, dtype="f4").reshape(shape) for n, shape in ((6, (2, 3)), (12, (3, 4))))
+    numpy.save(t.folder / "a.npy", a)
+    numpy.save(t.folder / "b.npy", b)
+    numpy.savez(t.folder / "ab.npz", **{"a:0": a, "b:0": b})
+    run = ("run", "m.onnx", "--target", "reference", "--output", "y:0=y.npy")
+    for words in (("a:0=a.npy", "b:0=b.npy"), ("a.0=a.npy", "b.0=b.npy"), ("a:0=ab.npz", "b:0=ab.npz"), ("a:0=ab.npz:a:0", "b.0=ab.npz:b:0")):
+        assert "y.0: f32[2, 4]" in t.run(*run, *(x for word in words for x in ("--input", word)))
+        numpy.testing.assert_array_equal(numpy.load(t.folder / "y.npy"), a @ b)
+    run = (*run, "--input", "b:0=zeros")
+    assert "y.0: f32[2, 5] = 0 0" in t.run(*run, "--input", "a:0=a.npy", "-D", "b:0.1=5")
+    error = t.run(*run, "--input", "a:0=a.npy", status=1)
+    assert "input 'b:0': its extent 1 is called m" in error, error
+    error = t.run(*run, "--input", "a:0=a.npy", "-D", "b:0.1=5", "-D", "n=3", status=1)
+    assert "a.npy: error: input a.0 is f32[3, 3], the file holds f32[2, 3]" in error, error
+    error = t.run(*run, "--input", "a:0=nowhere.npy", status=1)
+    assert "nowhere.npy: error: cannot open" in error, error
 
 
 @case

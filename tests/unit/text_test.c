@@ -158,7 +158,8 @@ static bool model_survives(const char *name, const Define *define, uint32_t coun
 
 UNIT(models_print_and_parse_after_every_pass)
 {
-    const Define small[] = {{STR("LAYERS"), STR("2")}, {STR("S"), STR("16")}, {STR("VOCABULARY"), STR("100")}};
+    const Define small[] = {
+        {STR("LAYERS"), STR("2"), NULL}, {STR("S"), STR("16"), NULL}, {STR("VOCABULARY"), STR("100"), NULL}};
     EXPECT(model_survives("digits.nnc", NULL, 0, true));
     EXPECT(model_survives("lenet.nnc", NULL, 0, false));
     EXPECT(model_survives("resnet8.nnc", NULL, 0, true));
