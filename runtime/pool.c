@@ -1,8 +1,10 @@
 /* A pool of threads that share the work of runs.
  *
- * The work of a call stands in one 64-bit word: how many of its parts nobody has taken yet, and how many threads may
- * take some.  Who takes one off the word by compare-and-swap has that part, and what the call is does not change before
- * the part is counted as done; so nothing is locked, and a worker that comes late finds nothing, or the next call.
+ * The parts of a call are split into ranges that follow each other, one for each thread: first ... end - 1 that nobody
+ * has taken yet, and how many threads may take some, in one 64-bit word.  A thread takes from the front of its own
+ * range, so that from kernel to kernel it has about the same part of the values in its caches, then from the ends of
+ * others'.  Who takes one off a word by compare-and-swap has that part, and what the call is does not change before the
+ * part is counted as done; so nothing is locked, and a worker that comes late finds nothing, or the next call.
  * Workers spin for a while when there is nothing to do, then sleep, each at a semaphore of its own. */
 #define _POSIX_C_SOURCE 200809L
 #include "nnc.h"
@@ -14,12 +16,16 @@
 
 #define LEAST_SPINS 16000 /* before a worker sleeps: some 200 microseconds, more than between two kernels */
 #define CACHE_LINE  64
+#define PART_BITS   24 /* of a word: threads, first, end */
+#define MOST_PARTS  ((1 << PART_BITS) - 1)
 
 typedef struct Worker {
+    uint64_t range; /* alone in its line, as whoever takes a part writes to it */
+    char range_line[CACHE_LINE - sizeof(uint64_t)];
     struct nnc_pool *pool;
     pthread_t thread;
     sem_t wake;
-    int32_t number; /* 1 ... */
+    int32_t number; /* 0: the caller, who has a range only */
     int asleep;     /* somebody who sets it back to 0 must wake it */
     char line[CACHE_LINE];
 } Worker;
@@ -32,7 +38,7 @@ struct nnc_pool {
     void (*part)(const void *call, int32_t part, int32_t thread);
     const void *call;
     char line[CACHE_LINE];
-    uint64_t word; /* threads that may take parts << 32, and the parts that are left */
+    uint32_t calls; /* so far: workers that spin look at nothing else */
     char next_line[CACHE_LINE];
     uint32_t undone; /* parts that are not done yet */
     char last_line[CACHE_LINE];
@@ -48,42 +54,57 @@ static void rest(void)
 #endif
 }
 
-/* Are there parts that the thread may take? */
-static int offers(uint64_t word, int32_t thread)
+static uint64_t make_range(int32_t threads, int64_t first, int64_t end)
 {
-    return (uint32_t)word && thread < (int32_t)(word >> 32);
+    return (uint64_t)threads << 2 * PART_BITS | (uint64_t)first << PART_BITS | (uint64_t)end;
 }
 
-/* A part of the call that is at work now, 1 for the first; 0 when there is none. */
-static uint32_t take(nnc_pool *pool, int32_t thread)
+/* A part of the worker's range for a thread: of its own the first, of another's the last; -1 when there is none. */
+static int32_t take_from(Worker *worker, int32_t thread)
 {
-    uint64_t word = __atomic_load_n(&pool->word, __ATOMIC_ACQUIRE);
-    while (offers(word, thread))
-        if (__atomic_compare_exchange_n(&pool->word, &word, word - 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-            return (uint32_t)word;
-    return 0;
+    uint64_t word = __atomic_load_n(&worker->range, __ATOMIC_ACQUIRE);
+    for (;;) {
+        int32_t threads = (int32_t)(word >> 2 * PART_BITS), first = (int32_t)(word >> PART_BITS & MOST_PARTS),
+                end = (int32_t)(word & MOST_PARTS);
+        int own = worker->number == thread;
+        if (thread >= threads || first == end)
+            return -1;
+        uint64_t left = own ? make_range(threads, first + 1, end) : make_range(threads, first, end - 1);
+        if (__atomic_compare_exchange_n(&worker->range, &word, left, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+            return own ? first : end - 1;
+    }
+}
+
+/* A part of the call that is at work now; -1 when there is none. */
+static int32_t take(nnc_pool *pool, int32_t thread)
+{
+    int32_t part = -1;
+    for (int32_t i = 0; part < 0 && i < pool->threads; i++)
+        part = take_from(&pool->worker[(thread + i) % pool->threads], thread);
+    return part;
 }
 
 /* Takes parts until none is left. */
 static void work(nnc_pool *pool, int32_t thread)
 {
-    for (uint32_t left; (left = take(pool, thread));) {
-        pool->part(pool->call, (int32_t)left - 1, thread);
+    for (int32_t part; (part = take(pool, thread)) >= 0;) {
+        pool->part(pool->call, part, thread);
         __atomic_sub_fetch(&pool->undone, 1, __ATOMIC_RELEASE);
     }
 }
 
-static int is_wanted(const Worker *worker)
+/* Has there been a call since the worker has looked for work? */
+static int is_wanted(const Worker *worker, uint32_t calls)
 {
-    return offers(__atomic_load_n(&worker->pool->word, __ATOMIC_SEQ_CST), worker->number) ||
+    return __atomic_load_n(&worker->pool->calls, __ATOMIC_SEQ_CST) != calls ||
            __atomic_load_n(&worker->pool->ends, __ATOMIC_SEQ_CST);
 }
 
 /* Until there is work.  Whoever brings some after `asleep` is set sees it; what came before is seen here. */
-static void sleep_now(Worker *worker)
+static void sleep_now(Worker *worker, uint32_t calls)
 {
     __atomic_store_n(&worker->asleep, 1, __ATOMIC_SEQ_CST);
-    if (is_wanted(worker) && __atomic_exchange_n(&worker->asleep, 0, __ATOMIC_SEQ_CST))
+    if (is_wanted(worker, calls) && __atomic_exchange_n(&worker->asleep, 0, __ATOMIC_SEQ_CST))
         return;
     while (sem_wait(&worker->wake)) /* a signal came */
         ;
@@ -93,12 +114,14 @@ static void *live(void *data)
 {
     Worker *worker = data;
     nnc_pool *pool = worker->pool;
+    uint32_t calls = 0;
     while (!__atomic_load_n(&pool->ends, __ATOMIC_ACQUIRE)) {
         int spins = 0;
-        for (; spins < LEAST_SPINS && !is_wanted(worker); spins++)
+        for (; spins < LEAST_SPINS && !is_wanted(worker, calls); spins++)
             rest();
-        if (!is_wanted(worker))
-            sleep_now(worker);
+        if (!is_wanted(worker, calls))
+            sleep_now(worker, calls);
+        calls = __atomic_load_n(&pool->calls, __ATOMIC_SEQ_CST);
         work(pool, worker->number);
     }
     return NULL;
@@ -106,7 +129,7 @@ static void *live(void *data)
 
 static void wake(nnc_pool *pool, int32_t workers)
 {
-    for (int32_t i = 0; i < workers; i++)
+    for (int32_t i = 1; i <= workers; i++)
         if (__atomic_load_n(&pool->worker[i].asleep, __ATOMIC_SEQ_CST) &&
             __atomic_exchange_n(&pool->worker[i].asleep, 0, __ATOMIC_SEQ_CST))
             sem_post(&pool->worker[i].wake);
@@ -124,14 +147,18 @@ static void deal(nnc_team *team, void (*part)(const void *, int32_t, int32_t), c
     nnc_pool *pool = (nnc_pool *)(void *)team;
     int32_t most = threads < pool->threads ? threads : pool->threads;
 
-    if (parts < 2 || most < 2 || __atomic_exchange_n(&pool->busy, 1, __ATOMIC_ACQUIRE)) {
+    if (parts < 2 || parts > MOST_PARTS || most < 2 || __atomic_exchange_n(&pool->busy, 1, __ATOMIC_ACQUIRE)) {
         deal_alone(part, call, parts);
         return;
     }
     pool->part = part;
     pool->call = call;
     __atomic_store_n(&pool->undone, (uint32_t)parts, __ATOMIC_RELAXED);
-    __atomic_store_n(&pool->word, (uint64_t)most << 32 | (uint32_t)parts, __ATOMIC_SEQ_CST);
+    for (int32_t i = 0; i < most; i++) {
+        int64_t first = (int64_t)parts * i / most, end = (int64_t)parts * (i + 1) / most;
+        __atomic_store_n(&pool->worker[i].range, make_range(most, first, end), __ATOMIC_RELEASE);
+    }
+    __atomic_add_fetch(&pool->calls, 1, __ATOMIC_SEQ_CST);
     wake(pool, most - 1);
     work(pool, 0);
     for (int spins = 0; __atomic_load_n(&pool->undone, __ATOMIC_ACQUIRE); spins++) {
@@ -143,10 +170,8 @@ static void deal(nnc_team *team, void (*part)(const void *, int32_t, int32_t), c
 }
 
 /* The worker's thread runs; 0 when there is none to have. */
-static int start(Worker *worker, nnc_pool *pool, int32_t number)
+static int start(Worker *worker)
 {
-    worker->pool = pool;
-    worker->number = number;
     if (sem_init(&worker->wake, 0, 0))
         return 0;
     if (pthread_create(&worker->thread, NULL, live, worker) == 0)
@@ -160,12 +185,17 @@ nnc_pool *nnc_pool_new(uint32_t threads)
     nnc_pool *pool;
     if (threads < 1 || threads > NNC_MOST_THREADS)
         return NULL;
-    pool = calloc(1, sizeof *pool + (threads - 1) * sizeof *pool->worker);
+    pool = calloc(1, sizeof *pool + threads * sizeof *pool->worker);
     if (!pool)
         return NULL;
     pool->team.deal = deal;
-    for (pool->threads = 1; pool->threads < (int32_t)threads; pool->threads++)
-        if (!start(&pool->worker[pool->threads - 1], pool, pool->threads)) {
+    pool->threads = 1;
+    for (uint32_t i = 0; i < threads; i++) {
+        pool->worker[i].pool = pool;
+        pool->worker[i].number = (int32_t)i;
+    }
+    for (; pool->threads < (int32_t)threads; pool->threads++)
+        if (!start(&pool->worker[pool->threads])) {
             nnc_pool_free(pool);
             return NULL;
         }
@@ -183,7 +213,7 @@ void nnc_pool_free(nnc_pool *pool)
         return;
     __atomic_store_n(&pool->ends, 1, __ATOMIC_SEQ_CST);
     wake(pool, pool->threads - 1);
-    for (int32_t i = 0; i < pool->threads - 1; i++) {
+    for (int32_t i = 1; i < pool->threads; i++) {
         pthread_join(pool->worker[i].thread, NULL);
         sem_destroy(&pool->worker[i].wake);
     }

@@ -8,7 +8,7 @@
 
 #define LEAST_CYCLES 64000 /* of a kernel that is dealt: 20 microseconds, beside meeting and moving values */
 #define PART_CYCLES  4000  /* of a part, at least ... */
-#define MOST_PARTS   4     /* ... and per thread, at most: who is done early takes more of them */
+#define MOST_PARTS   8     /* ... and per thread, at most: who is done early takes more of them */
 
 /* How much there is to do */
 

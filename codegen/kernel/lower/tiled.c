@@ -295,6 +295,19 @@ static TiledKnobs knobs_of(const Tiled *con)
                         .transposes = con->transposes};
 }
 
+/* Are panels packed inside a loop that threads may share?  Then each has its own. */
+static bool packs_inside_loops(const Tiled *con)
+{
+    const Strip *strip = con->lower->strip;
+    for (uint32_t d = 0; strip && d < strip->product.batch_rank; d++)
+        if (strip->loop[d]->high > 0)
+            return true;
+    for (uint32_t d = tiled_packs_once(con); !strip && d < con->outer_count; d++)
+        if (con->outer[d]->high > 0)
+            return true;
+    return tiled_packs_panels(con);
+}
+
 /* The largest of each piece that a phase takes. */
 static void plan_scratch(Lower *lower, Tiled *con, Recipe *recipe)
 {
@@ -309,7 +322,7 @@ static void plan_scratch(Lower *lower, Tiled *con, Recipe *recipe)
     }
     for (uint32_t p = 0; p < PIECES; p++) {
         static const char *const name[PIECES] = {"line", "rows", "band", "panels", "partial", "sums"};
-        bool per_thread = p != PIECE_PANELS || tiled_packs_panels(con);
+        bool per_thread = p != PIECE_PANELS || packs_inside_loops(con);
         uint32_t piece = elements[p] ? recipe_scratch(lower, recipe, name[p], DT_F32, elements[p], per_thread) : NONE;
         if (piece != NONE)
             recipe->scratch[piece].carries = p == PIECE_PARTIAL; /* from round to round of the depth */
