@@ -168,7 +168,15 @@ static void set_bounds(Arena *arena, Stmt *loop, const Var *part, int64_t each)
     loop->high_most = high;
 }
 
-/* The statement with the loop inside it, and all around that, which nothing else holds. */
+static bool holds(const Stmt *stmt, const Stmt *loop)
+{
+    bool inside = stmt == loop;
+    for (const Stmt *inner = stmt->body.first; inner && !inside; inner = inner->next)
+        inside = holds(inner, loop);
+    return inside;
+}
+
+/* The statement with the loop inside it, and all around that: other statements prepare registers. */
 static void append_part(Arena *arena, Block *block, const Stmt *stmt, const Stmt *loop, const Var *part, int64_t each)
 {
     Stmt *copy = append_copy(arena, block, stmt);
@@ -178,7 +186,7 @@ static void append_part(Arena *arena, Block *block, const Stmt *stmt, const Stmt
     }
     copy->body = (Block){0};
     for (const Stmt *inner = stmt->body.first; inner; inner = inner->next)
-        if (inner->kind == STMT_FOR)
+        if (holds(inner, loop))
             append_part(arena, &copy->body, inner, loop, part, each);
         else
             append_copy(arena, &copy->body, inner);

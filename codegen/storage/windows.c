@@ -2,6 +2,7 @@
 #include "storage/windows.h"
 
 #include "base/number.h"
+#include "storage/carried.h"
 
 /* Nests, and addresses by their loops */
 
@@ -98,23 +99,12 @@ static bool can_be_dealt(const Stmt *stmt)
     return !stmt->low.count && !stmt->high.count && !stmt->clamp_low && !stmt->clamp_high && stmt_rounds(stmt) > 1;
 }
 
-/* The only loop of the block, beside names of positions, which each part may find anew. */
-static const Stmt *only_loop(const Block *block)
+static void list_loops(DealNest *nest, Arena *arena)
 {
-    const Stmt *loop = NULL;
-    for (const Stmt *stmt = block->first; stmt; stmt = stmt->next) {
-        bool names =
-            stmt->kind == STMT_NOTE || (stmt->kind == STMT_LOCAL && stmt->value && stmt->value->kind == EXPR_INDEX);
-        if (!names && (stmt->kind != STMT_FOR || loop))
-            return NULL;
-        loop = names ? loop : stmt;
-    }
-    return loop;
-}
-
-static void list_loops(DealNest *nest)
-{
-    for (const Stmt *stmt = nest->stmt; stmt && stmt->kind == STMT_FOR; stmt = only_loop(&stmt->body))
+    const Stmt *outermost = nest->stmt;
+    if (outermost->kind == STMT_LANES)
+        outermost = carried_only_loop(&outermost->body, arena);
+    for (const Stmt *stmt = outermost; stmt && stmt->kind == STMT_FOR; stmt = carried_only_loop(&stmt->body, arena))
         if (can_be_dealt(stmt) && nest->loop_count < NEST_LOOPS)
             nest->loop[nest->loop_count++] = stmt;
 }
@@ -150,7 +140,7 @@ DealNest *windows_nests(const Kernel *kernel, Arena *arena, uint32_t *count)
             reach->index = resolve(&names, reach->index);
             new.stores[reach->buffer] |= reach->store;
         }
-        list_loops(&new);
+        list_loops(&new, arena);
         ARENA_PUSH(arena, nest, *count, capacity, new);
     }
     return nest;
