@@ -3,6 +3,7 @@
 
 #include "base/number.h"
 #include "storage/carried.h"
+#include "storage/residues.h"
 
 /* Nests, and addresses by their loops */
 
@@ -389,8 +390,9 @@ bool windows_apart(const Memory *memory, const Kernel *kernel, const DealNest *a
         if ((!a->stores[i] && !b->stores[i]) || !is_of_all(memory, kernel, i) || !find_hull(kernel, a, storage, &x) ||
             !find_hull(kernel, b, storage, &y) || x.end <= y.begin || y.end <= x.begin)
             continue;
-        if (!(stores_to(kernel, a, storage) || stores_to(kernel, b, storage)) || !same_rounds(a, b) ||
-            !keeps_apart(kernel, (const DealNest *const[]){a, b}, 2, storage))
+        bool together = (stores_to(kernel, a, storage) || stores_to(kernel, b, storage)) && same_rounds(a, b) &&
+                        keeps_apart(kernel, (const DealNest *const[]){a, b}, 2, storage);
+        if (!together && !residues_apart(kernel, a, b, storage))
             return false;
     }
     return true;

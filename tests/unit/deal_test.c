@@ -1,5 +1,7 @@
-/* Which loops may be dealt to threads, by what their rounds leave in registers. */
+/* Dealing: which loops threads may share, by what their rounds leave in registers, and which nests, by the columns that
+ * they touch. */
 #include "storage/carried.h"
+#include "storage/residues.h"
 #include "unit.h"
 
 /* `before`, then `for row { ... }`, both of a body that a test fills. */
@@ -172,6 +174,49 @@ UNIT(other_work_beside_the_loop)
     EXPECT(!is_dealt(&l));
 }
 
+/* A store of elements begin, begin + 1, ... of some columns in each of 8 rows of 100. */
+static DealNest columns(Arena *arena, int64_t begin, int64_t count, int64_t row)
+{
+    Index at = index_constant(begin);
+    at = index_add(arena, at, index_scale(arena, index_var(arena, index_var_new(arena, "r", 0, 7)), row));
+    if (count > 1)
+        at = index_add(arena, at, index_var(arena, index_var_new(arena, "c", 0, count - 1)));
+    Reach *reach = ARENA_NEW(arena, Reach);
+    *reach = (Reach){.index = at, .low = begin, .high = begin + 7 * row + count - 1, .store = true};
+    return (DealNest){.reached = {.at = reach, .count = 1}};
+}
+
+/* Columns first ... end - 1 of a, and of b. */
+static bool columns_apart(int64_t a, int64_t a_end, int64_t b, int64_t b_end, int64_t b_row, int64_t base)
+{
+    Arena arena = {0};
+    KernelBuffer buffer = {.begin = base};
+    Kernel kernel = {.buffer = &buffer, .buffer_count = 1};
+    DealNest x = columns(&arena, a, a_end - a, 100), y = columns(&arena, b, b_end - b, b_row);
+    bool apart = residues_apart(&kernel, &x, &y, 0);
+    arena_free(&arena);
+    return apart;
+}
+
+UNIT(columns_of_the_same_rows)
+{
+    EXPECT(columns_apart(0, 96, 96, 100, 100, 0));
+    EXPECT(columns_apart(96, 100, 0, 96, 100, 0));
+    EXPECT(!columns_apart(0, 97, 96, 100, 100, 0));
+    EXPECT(!columns_apart(0, 96, 95, 96, 100, 0));
+    EXPECT(columns_apart(0, 50, 50, 60, 100, 30));  /* some go on in the next row ... */
+    EXPECT(!columns_apart(0, 50, 60, 101, 100, 0)); /* ... and meet what is there */
+    EXPECT(columns_apart(0, 50, 1050, 1060, 100, 0));
+    EXPECT(!columns_apart(0, 50, 1040, 1060, 100, 0));
+}
+
+UNIT(columns_of_rows_of_other_lengths)
+{
+    EXPECT(columns_apart(0, 96, 96, 100, 200, 0));
+    EXPECT(!columns_apart(0, 96, 96, 100, 99, 0));
+    EXPECT(!columns_apart(0, 96, 96, 100, 1, 0));
+}
+
 int main(void)
 {
     static const Test test[] = {
@@ -184,6 +229,8 @@ int main(void)
         RUN(what_stands_before_the_loop_reads_what_it_makes),
         RUN(lanes_around_the_loop),
         RUN(other_work_beside_the_loop),
+        RUN(columns_of_the_same_rows),
+        RUN(columns_of_rows_of_other_lengths),
     };
     return unit_main(test, sizeof test / sizeof *test);
 }

@@ -1,0 +1,11 @@
+/* Residues: nests that share the rows of a matrix, as panels of its columns and what is left of them, touch elements
+ * that are apart modulo the length of a row, whatever rows they are of. */
+#ifndef NNC_STORAGE_RESIDUES_H
+#define NNC_STORAGE_RESIDUES_H
+
+#include "storage/windows.h"
+
+/* Are all elements of the storage that one nest touches others than those of the other nest, for some such modulus? */
+bool residues_apart(const Kernel *kernel, const DealNest *a, const DealNest *b, StorageId storage);
+
+#endif
