@@ -226,8 +226,7 @@ static bool is_plain_loop(const Stmt *stmt)
     return stmt->kind == STMT_FOR && !bounds_vary(stmt);
 }
 
-/* A condition that only one value of a variable meets: the single channel of a block that is filled up with zeros. */
-static bool holds_for_one(const Stmt *stmt)
+bool reach_holds_for_one(const Stmt *stmt)
 {
     const Index *index = &stmt->index;
     return stmt->kind == STMT_IF && index->count == 1 && index->constant == 0 && index->term[0].factor == 1 &&
@@ -253,7 +252,7 @@ static void walk_block(Collector *c, const Block *block, uint32_t outer, bool gu
     Walk walk = {c, {open_block(c, outer), 0}, guarded};
     for (const Stmt *stmt = block->first; stmt; stmt = stmt->next, walk.spot.at++) {
         bool inner = guarded || stmt->kind == STMT_IF || bounds_vary(stmt),
-             known = is_plain_loop(stmt) || holds_for_one(stmt);
+             known = is_plain_loop(stmt) || reach_holds_for_one(stmt);
         walk_stmt(&walk, stmt);
         if (is_empty_loop(stmt))
             continue;

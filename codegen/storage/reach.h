@@ -31,6 +31,10 @@ typedef struct Reached {
 /* In the order of the statements.  All memory is the arena's. */
 Reached reach_collect(const Kernel *kernel, Arena *arena);
 
+/* Is it a condition that only one value of a variable meets?  As in the last round, or for the single channel of a
+ * block that is filled up with zeros; low is that value. */
+bool reach_holds_for_one(const Stmt *stmt);
+
 /* Does the store come at or after the load, in its block or one around it? */
 bool reach_stands_with(const Reached *reached, const Reach *load, const Reach *store);
 

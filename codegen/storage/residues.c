@@ -15,8 +15,7 @@ static int64_t square_of(const Reach *reach)
     return reach->transposes && more > 0 ? more : 0;
 }
 
-/* From the least to the largest address, but for multiples of the modulus; both inclusive. */
-static Extent range_of(const KernelBuffer *buffer, const Reach *reach, int64_t modulus)
+Extent residues_of(const KernelBuffer *buffer, const Reach *reach, int64_t modulus)
 {
     int64_t low = buffer->begin + reach->index.constant, high = low + square_of(reach);
     for (uint32_t i = 0; i < reach->index.count; i++) {
@@ -38,7 +37,7 @@ static bool find_range(const Kernel *kernel, const DealNest *nest, StorageId sto
         const KernelBuffer *buffer = &kernel->buffer[reach->buffer];
         if (buffer->storage != storage)
             continue;
-        Extent one = range_of(buffer, reach, modulus);
+        Extent one = residues_of(buffer, reach, modulus);
         int64_t turns = one.begin / modulus - (one.begin % modulus < 0);
         one = (Extent){one.begin - turns * modulus, one.end - turns * modulus};
         range->begin = some && range->begin < one.begin ? range->begin : one.begin;

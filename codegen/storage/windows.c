@@ -50,12 +50,34 @@ static void note_rests(Names *names, const Stmt *stmt)
                    ((Chunks){term->atom->var, stmt->var, -term->factor, stmt->high_most.constant}));
 }
 
-static void note_names(Names *names, const Block *block)
+/* In which round of a loop a condition lets its statements be. */
+typedef struct Known {
+    const Var *var;
+    int64_t value;
+    const struct Known *outer;
+} Known;
+
+static void note_name(Names *names, const Stmt *stmt, const Known *known)
+{
+    Index index = stmt->value->index;
+    for (; known; known = known->outer)
+        index = index_substitute(names->arena, index, known->var, index_constant(known->value));
+    names->local[stmt->local->id] = arena_copy(names->arena, &index, sizeof index);
+}
+
+static void note_names(Names *names, const Block *block, const Known *outer)
 {
     for (const Stmt *stmt = block->first; stmt; stmt = stmt->next) {
         int64_t rounds;
+        const Known *known = outer;
+        Known one = {.outer = outer};
+        if (reach_holds_for_one(stmt)) {
+            one.var = stmt->index.term[0].atom->var;
+            one.value = stmt->low.constant;
+            known = &one;
+        }
         if (stmt->kind == STMT_LOCAL && stmt->value && stmt->value->kind == EXPR_INDEX && !stmt->local->lanes)
-            names->local[stmt->local->id] = &stmt->value->index;
+            note_name(names, stmt, outer);
         if (starts_elsewhere(stmt, &rounds)) {
             uint32_t count = names->count;
             const Var *within = index_var_new(names->arena, stmt->var->name, 0, rounds - 1);
@@ -64,8 +86,8 @@ static void note_names(Names *names, const Block *block)
             note_chunks(names, stmt, within);
         }
         note_rests(names, stmt);
-        note_names(names, &stmt->body);
-        note_names(names, &stmt->other);
+        note_names(names, &stmt->body, known);
+        note_names(names, &stmt->other, outer);
     }
 }
 
@@ -122,7 +144,7 @@ DealNest *windows_nests(const Kernel *kernel, Arena *arena, uint32_t *count)
     DealNest *nest = NULL;
     uint32_t capacity = 0;
     names.local = ARENA_ARRAY(arena, const Index *, block_locals(&kernel->body));
-    note_names(&names, &kernel->body);
+    note_names(&names, &kernel->body, NULL);
     *count = 0;
     for (const Stmt *stmt = kernel->body.first; stmt; stmt = stmt->next) {
         DealNest new = {.stmt = stmt,
@@ -351,6 +373,14 @@ static Extent extent_of(const Kernel *kernel, const Reach *reach)
     return (Extent){begin + reach->low, begin + reach->high + 1};
 }
 
+/* The same by the resolved address, which knows where loops start; both may be too wide. */
+static Extent nearest_extent_of(const Kernel *kernel, const Reach *reach)
+{
+    Extent by_loops = extent_of(kernel, reach), all = residues_of(&kernel->buffer[reach->buffer], reach, INT64_MAX);
+    return (Extent){all.begin > by_loops.begin ? all.begin : by_loops.begin,
+                    all.end + 1 < by_loops.end ? all.end + 1 : by_loops.end};
+}
+
 /* From the first to the last element that it touches; false when it touches none. */
 static bool find_hull(const Kernel *kernel, const DealNest *nest, StorageId storage, Extent *hull)
 {
@@ -366,7 +396,7 @@ bool windows_own(const Kernel *kernel, const DealNest *nest, StorageId storage)
     Extent stored = {0, 0};
     for (uint32_t i = 0; i < nest->reached.count; i++) {
         const Reach *reach = &nest->reached.at[i];
-        Extent here = extent_of(kernel, reach);
+        Extent here = nearest_extent_of(kernel, reach);
         if (kernel->buffer[reach->buffer].storage != storage)
             continue;
         if (reach->store)
