@@ -248,7 +248,7 @@ static void find_shared(Memory *memory, const Dealer *d)
         StorageId id = d->kernel->buffer[b].storage;
         Storage *storage = &memory->storage.at[id];
         for (uint32_t i = 0; d->nest && i < d->count && storage->per_thread && !storage->carries; i++)
-            storage->per_thread = windows_own(d->kernel, &d->nest[i], id);
+            storage->per_thread = windows_own(memory, d->kernel, &d->nest[i], id);
     }
 }
 

@@ -391,14 +391,21 @@ static bool find_hull(const Kernel *kernel, const DealNest *nest, StorageId stor
     return hull->begin < hull->end;
 }
 
-bool windows_own(const Kernel *kernel, const DealNest *nest, StorageId storage)
+/* What stands under a condition may, by its looks, be read before the first element or behind the last. */
+static Extent cut_to(const Storage *storage, Extent extent)
+{
+    int64_t elements = storage->bytes / dtype_bytes(storage->dtype);
+    return (Extent){extent.begin > 0 ? extent.begin : 0, extent.end < elements ? extent.end : elements};
+}
+
+bool windows_own(const Memory *memory, const Kernel *kernel, const DealNest *nest, StorageId storage)
 {
     Extent stored = {0, 0};
     for (uint32_t i = 0; i < nest->reached.count; i++) {
         const Reach *reach = &nest->reached.at[i];
-        Extent here = nearest_extent_of(kernel, reach);
         if (kernel->buffer[reach->buffer].storage != storage)
             continue;
+        Extent here = cut_to(&memory->storage.at[storage], nearest_extent_of(kernel, reach));
         if (reach->store)
             add_to_hull(&stored, here);
         else if (here.begin < stored.begin || here.end > stored.end)

@@ -32,7 +32,7 @@ DealNest *windows_nests(const Kernel *kernel, Arena *arena, uint32_t *count);
 bool windows_apart(const Memory *memory, const Kernel *kernel, const DealNest *a, const DealNest *b);
 
 /* Does the nest read of the storage only what it has written itself, by the order of its statements? */
-bool windows_own(const Kernel *kernel, const DealNest *nest, StorageId storage);
+bool windows_own(const Memory *memory, const Kernel *kernel, const DealNest *nest, StorageId storage);
 
 /* Can the chosen loop of the nest be dealt? */
 bool windows_deals(const Memory *memory, const Kernel *kernel, const DealNest *nest);
