@@ -1,15 +1,10 @@
 /* Collecting what a kernel reaches (reach.h): a walk over its statements, with the loops around in hand. */
 #include "storage/reach.h"
 
-typedef struct Round { /* a loop around: what its variable takes here, which may be less than it could */
-    const Var *var;
-    int64_t low, high;
-} Round;
-
 typedef struct Collector {
     Arena *arena;
     Reached reached;
-    Round *round;
+    ReachRound *round;
     uint32_t round_count, round_capacity;
     const Stmt **around; /* all loops around */
     uint32_t around_count, around_capacity;
@@ -93,6 +88,7 @@ typedef struct Walk {
     Collector *collector;
     Spot spot;
     bool guarded;
+    const ReachRound *round; /* of the block: those of the collector, to keep */
 } Walk;
 
 static int64_t *rounds_of(const Collector *c, Index index)
@@ -114,7 +110,9 @@ static void add_reach(Walk *walk, uint32_t buffer, Index index, int64_t more, bo
                    .low = index_end(c, index, false),
                    .high = index_end(c, index, true) + more,
                    .guarded = walk->guarded,
-                   .transposes = more > 0,
+                   .square = more,
+                   .round = walk->round,
+                   .round_count = c->round_count,
                    .rounds = rounds_of(c, index),
                    .store = store,
                    .again = store ? stored_again(c, index) : NULL,
@@ -233,12 +231,12 @@ bool reach_holds_for_one(const Stmt *stmt)
            index->term[0].atom->kind == ATOM_VAR && stmt->high.constant - stmt->low.constant == 1;
 }
 
-static Round round_of(const Stmt *stmt)
+static ReachRound round_of(const Stmt *stmt)
 {
     if (stmt->kind == STMT_IF)
-        return (Round){stmt->index.term[0].atom->var, stmt->low.constant, stmt->low.constant};
+        return (ReachRound){stmt->index.term[0].atom->var, stmt->low.constant, stmt->low.constant};
     int64_t low = stmt->low.constant;
-    return (Round){stmt->var, low, low + (stmt_rounds(stmt) - 1) * stmt->step};
+    return (ReachRound){stmt->var, low, low + (stmt_rounds(stmt) - 1) * stmt->step};
 }
 
 /* A loop over taps all of which lie on padding. */
@@ -249,7 +247,9 @@ static bool is_empty_loop(const Stmt *stmt)
 
 static void walk_block(Collector *c, const Block *block, uint32_t outer, bool guarded)
 {
-    Walk walk = {c, {open_block(c, outer), 0}, guarded};
+    Walk walk = {.collector = c, .spot = {open_block(c, outer), 0}, .guarded = guarded};
+    if (c->round_count)
+        walk.round = arena_copy(c->arena, c->round, c->round_count * sizeof *c->round);
     for (const Stmt *stmt = block->first; stmt; stmt = stmt->next, walk.spot.at++) {
         bool inner = guarded || stmt->kind == STMT_IF || bounds_vary(stmt),
              known = is_plain_loop(stmt) || reach_holds_for_one(stmt);
@@ -275,6 +275,14 @@ Reached reach_collect(const Kernel *kernel, Arena *arena)
     return c.reached;
 }
 
+int64_t reach_end(const Reach *reach, const Atom *atom, bool high)
+{
+    for (uint32_t i = reach->round_count; atom->kind == ATOM_VAR && i-- > 0;)
+        if (reach->round[i].var == atom->var)
+            return high ? reach->round[i].high : reach->round[i].low;
+    return high ? atom->high : atom->low;
+}
+
 bool reach_stands_with(const Reached *reached, const Reach *load, const Reach *store)
 {
     uint32_t block = load->spot.block;
@@ -288,7 +296,7 @@ bool reach_stands_with(const Reached *reached, const Reach *load, const Reach *s
 bool reach_find_runs(const Reach *reach, int64_t element, ReachRuns *runs)
 {
     *runs = (ReachRuns){.bytes = element, .all = 1};
-    if (reach->guarded || reach->transposes || reach->index.count > REACH_DIMENSIONS)
+    if (reach->guarded || reach->square || reach->index.count > REACH_DIMENSIONS)
         return false;
     for (uint32_t i = 0; i < reach->index.count; i++) {
         const Term *term = &reach->index.term[i];

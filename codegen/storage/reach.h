@@ -8,6 +8,11 @@ typedef struct Spot { /* of a statement: its block, and how far into it */
     uint32_t block, at;
 } Spot;
 
+typedef struct ReachRound { /* a loop around: what its variable takes here, which may be less than it could */
+    const Var *var;
+    int64_t low, high;
+} ReachRound;
+
 typedef struct Reach { /* one load or store */
     uint32_t buffer;
     Index index;
@@ -15,8 +20,10 @@ typedef struct Reach { /* one load or store */
     int64_t *rounds;   /* per term of the index: how many values its atom takes */
     const Var *again;  /* of a store, a parallel loop around, all of whose rounds store there; NULL */
     bool store;
-    bool guarded;    /* the loop's bounds vary, or it stands under a condition: the range is what it could be at most */
-    bool transposes; /* more than the element at the index: a square of them */
+    bool guarded;   /* the loop's bounds vary, or it stands under a condition: the range is what it could be at most */
+    int64_t square; /* of a square that is transposed: how far its last element is behind that at the index; else 0 */
+    const ReachRound *round; /* of loops around whose bounds are constants; outermost first */
+    uint32_t round_count;
     Spot spot;
     Extent bytes; /* for the judge: in its storage, once they are known to be inside */
 } Reach;
@@ -30,6 +37,9 @@ typedef struct Reached {
 
 /* In the order of the statements.  All memory is the arena's. */
 Reached reach_collect(const Kernel *kernel, Arena *arena);
+
+/* The least or the largest value that a variable takes where the access stands. */
+int64_t reach_end(const Reach *reach, const Atom *atom, bool high);
 
 /* Is it a condition that only one value of a variable meets?  As in the last round, or for the single channel of a
  * block that is filled up with zeros; low is that value. */

@@ -5,25 +5,15 @@ static int64_t size_of(int64_t factor)
     return factor < 0 ? -factor : factor;
 }
 
-/* How far a square that is transposed reaches beyond its first element. */
-static int64_t square_of(const Reach *reach)
-{
-    int64_t more = reach->high - reach->low;
-    for (uint32_t i = 0; i < reach->index.count; i++)
-        more -=
-            size_of(reach->index.term[i].factor) * (reach->index.term[i].atom->high - reach->index.term[i].atom->low);
-    return reach->transposes && more > 0 ? more : 0;
-}
-
 Extent residues_of(const KernelBuffer *buffer, const Reach *reach, int64_t modulus)
 {
-    int64_t low = buffer->begin + reach->index.constant, high = low + square_of(reach);
+    int64_t low = buffer->begin + reach->index.constant, high = low + reach->square;
     for (uint32_t i = 0; i < reach->index.count; i++) {
         const Term *term = &reach->index.term[i];
         if (term->factor % modulus == 0)
             continue;
-        low += term->factor * (term->factor > 0 ? term->atom->low : term->atom->high);
-        high += term->factor * (term->factor > 0 ? term->atom->high : term->atom->low);
+        low += term->factor * reach_end(reach, term->atom, term->factor < 0);
+        high += term->factor * reach_end(reach, term->atom, term->factor > 0);
     }
     return (Extent){low, high};
 }

@@ -50,34 +50,12 @@ static void note_rests(Names *names, const Stmt *stmt)
                    ((Chunks){term->atom->var, stmt->var, -term->factor, stmt->high_most.constant}));
 }
 
-/* In which round of a loop a condition lets its statements be. */
-typedef struct Known {
-    const Var *var;
-    int64_t value;
-    const struct Known *outer;
-} Known;
-
-static void note_name(Names *names, const Stmt *stmt, const Known *known)
-{
-    Index index = stmt->value->index;
-    for (; known; known = known->outer)
-        index = index_substitute(names->arena, index, known->var, index_constant(known->value));
-    names->local[stmt->local->id] = arena_copy(names->arena, &index, sizeof index);
-}
-
-static void note_names(Names *names, const Block *block, const Known *outer)
+static void note_names(Names *names, const Block *block)
 {
     for (const Stmt *stmt = block->first; stmt; stmt = stmt->next) {
         int64_t rounds;
-        const Known *known = outer;
-        Known one = {.outer = outer};
-        if (reach_holds_for_one(stmt)) {
-            one.var = stmt->index.term[0].atom->var;
-            one.value = stmt->low.constant;
-            known = &one;
-        }
         if (stmt->kind == STMT_LOCAL && stmt->value && stmt->value->kind == EXPR_INDEX && !stmt->local->lanes)
-            note_name(names, stmt, outer);
+            names->local[stmt->local->id] = &stmt->value->index;
         if (starts_elsewhere(stmt, &rounds)) {
             uint32_t count = names->count;
             const Var *within = index_var_new(names->arena, stmt->var->name, 0, rounds - 1);
@@ -86,8 +64,8 @@ static void note_names(Names *names, const Block *block, const Known *outer)
             note_chunks(names, stmt, within);
         }
         note_rests(names, stmt);
-        note_names(names, &stmt->body, known);
-        note_names(names, &stmt->other, outer);
+        note_names(names, &stmt->body);
+        note_names(names, &stmt->other);
     }
 }
 
@@ -144,7 +122,7 @@ DealNest *windows_nests(const Kernel *kernel, Arena *arena, uint32_t *count)
     DealNest *nest = NULL;
     uint32_t capacity = 0;
     names.local = ARENA_ARRAY(arena, const Index *, block_locals(&kernel->body));
-    note_names(&names, &kernel->body, NULL);
+    note_names(&names, &kernel->body);
     *count = 0;
     for (const Stmt *stmt = kernel->body.first; stmt; stmt = stmt->next) {
         DealNest new = {.stmt = stmt,
@@ -242,13 +220,9 @@ static int64_t find_last(const Windows *w, const DealNest *nest, const Reach *re
 static Extent touched(const Windows *w, const KernelBuffer *buffer, const DealNest *nest, const Reach *reach)
 {
     const Stmt *loop = nest->chosen;
-    int64_t low = buffer->begin + reach->index.constant, more = reach->high - reach->low;
+    int64_t low = buffer->begin + reach->index.constant;
     low += factor_of(reach, loop->var) * loop->low.constant;
-    for (uint32_t i = 0; reach->transposes && i < reach->index.count; i++) {
-        int64_t factor = reach->index.term[i].factor;
-        more -= (factor < 0 ? -factor : factor) * (reach->rounds[i] - 1);
-    }
-    int64_t high = low + (reach->transposes ? more : 0);
+    int64_t high = low + reach->square;
     for (uint32_t i = 0; i < reach->index.count; i++) {
         const Term *term = &reach->index.term[i];
         if (is_of(term, loop->var) || is_outer(w, term, loop))
