@@ -5,7 +5,8 @@
  *
  * A kernel reads the tensor that it is cut from as late as the kernel runs.  So that nothing has to be kept for that,
  * the tensor is one that nothing is written over: an input, a constant, or a result that is neither updated nor passed
- * to a loop or out of a branch. */
+ * to a loop or out of a branch.  What a loop carries changes until the loop ends, and is a result like others then: a
+ * tape, which the loop of the gradient reads. */
 #include "kernel/join.h"
 
 #include "ops/family.h"
@@ -20,7 +21,8 @@ typedef struct Finder {
     const Graph *graph;
     Users users;
     const bool *live_out;
-    bool *moves;   /* per value: something may come to be written over it */
+    bool *moves;   /* per value: something may come to be written over it ... */
+    NodeId *until; /* ... and does before this node, behind the loop that carries it; else 0 */
     bool *widened; /* per value: weights that their readers widen */
     bool *integer; /* per value: i32 made of narrow integers and constants, element by element */
     bool *joins;   /* per node */
@@ -35,15 +37,31 @@ static ValueId cut_from(const Graph *graph, ValueId value)
     return value;
 }
 
+/* Returns the node behind the loop that begins there.  Recurses over the nesting of loops. */
+static NodeId find_carried(Finder *f, NodeId begin)
+{
+    const Node *node = f->graph->node;
+    NodeId end = begin + 1;
+    while (node_flow(&node[end]) != FLOW_LOOP_END)
+        end = node_flow(&node[end]) == FLOW_LOOP_BEGIN ? find_carried(f, end) : end + 1;
+    for (uint32_t r = 0; r < node[begin].out_count; r++)
+        f->until[node[begin].out[r]] = end + 1;
+    return end + 1;
+}
+
 static void find_moving(Finder *f)
 {
     const Graph *graph = f->graph;
+    for (NodeId n = 0; n < graph->node_count;)
+        n = node_flow(&graph->node[n]) == FLOW_LOOP_BEGIN ? find_carried(f, n) : n + 1;
     for (NodeId n = 0; n < graph->node_count; n++) {
         const Node *node = &graph->node[n];
         uint32_t count = node_flow(node) ? node->in_count : node_is_update(node) ? 1 : 0;
-        for (uint32_t i = 0; i < count; i++)
-            f->moves[cut_from(graph, node->in[i])] = true;
-        for (uint32_t r = 0; node_flow(node) && r < node->out_count; r++)
+        for (uint32_t i = 0; i < count; i++) {
+            ValueId value = cut_from(graph, node->in[i]);
+            f->moves[value] |= n >= f->until[value];
+        }
+        for (uint32_t r = 0; node_flow(node) && node_flow(node) != FLOW_LOOP_BEGIN && r < node->out_count; r++)
             f->moves[node->out[r]] = true;
     }
     for (uint32_t i = 0; i < graph->update_count; i++)
@@ -163,12 +181,18 @@ static bool feeds_contractions(const Finder *f, ValueId value)
     return all;
 }
 
+/* Is nothing written over the value from the node on? */
+static bool stays(const Finder *f, const Node *node, ValueId value)
+{
+    return !f->moves[value] && (NodeId)(node - f->graph->node) >= f->until[value];
+}
+
 static bool may_join(const Finder *f, const Node *node)
 {
     ValueId out = node->out_count == 1 ? node->out[0] : NONE;
     if (out != NONE && (f->widened[out] || (f->integer[out] && feeds_contractions(f, out))))
         return true;
-    bool slice = node_is_dynamic_slice(node) && !f->moves[cut_from(f->graph, node->in[0])];
+    bool slice = node_is_dynamic_slice(node) && stays(f, node, cut_from(f->graph, node->in[0]));
     return (slice || node_is_view(node) || is_list(f->graph, node)) && node->out_count == 1 &&
            !f->live_out[node->out[0]] && all_take(f, node->out[0]);
 }
@@ -195,6 +219,7 @@ const bool *join_find(const Graph *graph, Arena *arena)
                 .users = graph_users(graph, arena),
                 .live_out = graph_live_out(graph, arena),
                 .moves = ARENA_ARRAY(arena, bool, graph->value_count),
+                .until = ARENA_ARRAY(arena, NodeId, graph->value_count),
                 .joins = ARENA_ARRAY(arena, bool, graph->node_count)};
     find_moving(&f);
     find_widened(&f, arena);
