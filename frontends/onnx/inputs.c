@@ -121,6 +121,20 @@ static bool agrees(Onnx *onnx, const char *input, uint32_t d, const char *symbol
                      symbol, (long long)other);
 }
 
+/* All of a file's, for an input of which the model states none. */
+static bool take_file(Onnx *onnx, const char *input, Shape *shape)
+{
+    for (uint32_t i = 0; i < onnx->options->define_count; i++) {
+        const Define *define = &onnx->options->define[i];
+        if (define->file &&
+            (!define->name.len || str_is(define->name, input) || str_is(define->name, onnx_identifier(onnx, input)))) {
+            *shape = *define->file;
+            return true;
+        }
+    }
+    return false;
+}
+
 static bool open_extent(Onnx *onnx, const char *input, uint32_t d, const char *symbol)
 {
     const char *at = str_format(onnx->arena, "%s.%u", input, d).ptr;
@@ -134,6 +148,8 @@ static bool input_shape(Onnx *onnx, const char *name, const Onnx__TensorShapePro
     Str flag = shape_flag(onnx, name);
     if (flag.len && !parse_shape(onnx, flag, shape))
         return false;
+    if (!stated && !flag.len && take_file(onnx, name, shape))
+        return true;
     if (!stated)
         return flag.len || onnx_fail(onnx, "input '%s' has no shape; give it with --shape %s=1x3x...", name, name);
     if (stated->n_dim > MAX_RANK)

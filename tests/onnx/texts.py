@@ -48,6 +48,9 @@ def an_input_without_a_shape(t):
     t.write(model(graph([node("Neg", ["x"], ["y"])], [value("x", None)], [value("y", None)])))
     for flag, shape in (("x=scalar", "f32[]"), ("x=2x3", "f32[2, 3]")):
         assert f"x: {shape}" in t.run("import", "m.onnx", "--shape", flag)
+    numpy.save(t.folder / "x.npy", numpy.float32([[1, 2, 3], [4, 5, 6]]))
+    for flag in ("x.npy", "x=x.npy"):
+        assert "y: f32[2, 3] = -1 -2" in t.run("run", "m.onnx", "--target", "reference", "--input", flag)
     assert "--shape wants extents such as 1x3x224x224, not 2xscalar" in t.run("import", "m.onnx", "--shape", "x=2xscalar", status=1)
 
 
