@@ -227,7 +227,7 @@ static Deal deal_nests(const Dealer *d, Arena *arena, uint32_t first, uint32_t e
         if (deal.part && nest->chosen)
             append_part(arena, &deal.body, nest->stmt, nest->chosen, deal.part,
                         rounds_each(nest->chosen, d->kernel->parts));
-        else if (deal.part && nest->stmt->kind != STMT_NOTE)
+        else if (deal.part && nest->stmt->kind != STMT_NOTE) /* of the first part: others are there to even it out */
             append_copy(arena, &stmt_if(arena, &deal.body, index_var(arena, deal.part), 0, 1)->body, nest->stmt);
         else
             append_copy(arena, &deal.body, nest->stmt);

@@ -101,14 +101,19 @@ static const Tensor *make_input(Cli *cli, const Model *model, Str word, Str name
     return tensor;
 }
 
-static uint32_t find_input(const Model *model, Str name)
+static uint32_t input_called(const Graph *graph, Str name)
 {
-    const Graph *graph = model->graph;
     for (uint32_t i = 0; i < graph->input_count; i++)
         if (str_eq(graph_value(graph, graph->input[i])->name, name))
             return i;
-    Str renamed = model_own_name(model, name);
-    return renamed.len ? find_input(model, renamed) : NONE;
+    return NONE;
+}
+
+/* By its name, else by that of an ONNX file. */
+static uint32_t find_input(const Model *model, Str name)
+{
+    uint32_t input = input_called(model->graph, name);
+    return input == NONE ? input_called(model->graph, model_own_name(model, name)) : input;
 }
 
 static Str input_names(Cli *cli, const Graph *graph)
@@ -184,14 +189,21 @@ const Tensor *const *inputs_read(Cli *cli, const Model *model, const char *fallb
     return good ? input : NULL;
 }
 
+static uint32_t output_called(const Graph *graph, Str name)
+{
+    for (uint32_t i = 0; i < graph->output_count; i++)
+        if (str_eq(graph->output[i].name, name))
+            return i;
+    return NONE;
+}
+
+/* The same of an output. */
 static bool find_output(const Model *model, Str name, uint32_t *output)
 {
-    const Graph *graph = model->graph;
-    for (*output = 0; *output < graph->output_count; ++*output)
-        if (str_eq(graph->output[*output].name, name))
-            return true;
-    Str renamed = model_own_name(model, name);
-    return renamed.len && find_output(model, renamed, output);
+    *output = output_called(model->graph, name);
+    if (*output == NONE)
+        *output = output_called(model->graph, model_own_name(model, name));
+    return *output != NONE;
 }
 
 /* NAME=FILE, or FILE where there is one output.  False on an unknown name. */

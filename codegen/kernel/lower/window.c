@@ -116,9 +116,10 @@ static uint32_t cut_columns(const Lower *lower, const Node *anchor, int64_t colu
     if (lower->target->dialect != DIALECT_VECTOR || lower->target->small || node_is_contraction(lower->graph, anchor))
         return 1;
     Reduction reduction = reduction_of(lower->graph, anchor);
+    if (!reduction.has_window || (reduction.kind != REDUCE_VALUES && reduction.kind != REDUCE_MEAN))
+        return 1;
     const WindowDimension *d = &reduction.window.dim[reduction.window.rank - 1];
-    bool pools = reduction.has_window && (reduction.kind == REDUCE_VALUES || reduction.kind == REDUCE_MEAN);
-    int64_t room = pools ? d->in + d->before - d->size : -1; /* where the last window inside begins */
+    int64_t room = d->in + d->before - d->size; /* where the last window inside begins */
     if (room < 0 || d->dilation != 1)
         return 1;
     int64_t begin = ceil_div(d->before, d->stride), end = least(columns, room / d->stride + 1);
