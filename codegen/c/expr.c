@@ -201,7 +201,11 @@ Str print_base(Printer *printer, Str of, Index index, int64_t *lane_factor)
 Str print_local(Printer *printer, const Local *local, Index i, Index j)
 {
     Text text = {0};
-    if (local->extent[0])
+    if (local->array) {
+        text_printf(&text, "%s[" STR_FMT "]", local->name, STR_ARG(print_index(printer, i)));
+        if (local->extent[1] > 1)
+            text_printf(&text, "[" STR_FMT "]", STR_ARG(print_index(printer, j)));
+    } else if (local->extent[0])
         text_printf(&text, "%s%lld_%lld", local->name, (long long)i.constant, (long long)j.constant);
     else
         text_printf(&text, "%s%u", local->name, local->id);

@@ -62,9 +62,22 @@ static void declare_row(Printer *printer, const Local *local, int64_t i)
     text_free(&names);
 }
 
+/* Without a value, or full of zeros. */
+static void declare_array(Printer *printer, const Local *local, const Expr *value)
+{
+    assert(!value || (value->kind == EXPR_NUMBER && value->number == 0));
+    Str columns = local->extent[1] > 1 ? str_format(printer->arena, "[%lld]", (long long)local->extent[1]) : STR("");
+    print_line(printer, "%s %s[%lld]" STR_FMT "%s;", prelude_c_type(local->dtype), local->name,
+               (long long)local->extent[0], STR_ARG(columns), value ? " = {}" : "");
+}
+
 static void print_declaration(Printer *printer, const Stmt *stmt)
 {
     const Local *local = stmt->local;
+    if (local->array) {
+        declare_array(printer, local, stmt->value);
+        return;
+    }
     if (!stmt->value) {
         for (int64_t i = 0; i < (local->extent[0] ? local->extent[0] : 1); i++)
             declare_row(printer, local, i);
@@ -244,6 +257,8 @@ static void print_for(Printer *printer, const Stmt *stmt)
                                : str_format(printer->arena, STR_FMT " += %lld", STR_ARG(var), (long long)stmt->step);
     if (stmt->loop == LOOP_ROLLED && printer->target->dialect == DIALECT_VECTOR)
         text_printf(printer->out, "#pragma GCC unroll 1\n");
+    if (stmt->loop == LOOP_UNROLLED)
+        print_line(printer, "#pragma unroll");
     bool rolled = stmt->loop == LOOP_ROLLED && printer->target->dialect == DIALECT_C99;
     printer->needs->rolled |= rolled;
     print_line(printer, "%sfor (%s " STR_FMT " = " STR_FMT STR_FMT "; " STR_FMT " < " STR_FMT "; " STR_FMT ") {",

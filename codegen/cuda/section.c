@@ -81,7 +81,7 @@ static void print_shared(Printer *printer, const Section *section)
     for (uint32_t b = 0; b < printer->kernel->buffer_count; b++) {
         const KernelBuffer *buffer = &printer->kernel->buffer[b];
         if (section->used[b] && is_shared(buffer))
-            print_line(printer, "__shared__ %s " STR_FMT "[%lld];", prelude_c_type(buffer->dtype),
+            print_line(printer, "__shared__ __align__(16) %s " STR_FMT "[%lld];", prelude_c_type(buffer->dtype),
                        STR_ARG(printer->names->buffer[b]), (long long)buffer->shared);
     }
 }

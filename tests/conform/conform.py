@@ -29,7 +29,7 @@ import tensor_ops
 from cases import Cases
 from tensors import from_bytes, load, mismatch, save, to_bytes
 
-sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "emitted"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "emitted"))
 import build
 
 PER_MODEL = 60
@@ -54,6 +54,10 @@ class Model:
 
     def names(self, number, kind, count):
         return [f"c{number}_{kind}{i}" for i in range(count)]
+
+    def sizes(self):
+        """Bytes of inputs, and of outputs."""
+        return [[len(to_bytes(t)) for c in self.cases for t in getattr(c, kind)] for kind in ("inputs", "outputs")]
 
     def path(self):
         return self.folder / f"{self.name}.nnc"
@@ -100,6 +104,13 @@ def run_through_files(model, arguments):
 def compile_model(model, arguments):
     """The model's object, in the folder of its own."""
     model.write()
+    if arguments.target.startswith("cuda"):
+        error = build.command([arguments.nnc, "compile", model.path(), "-o", model.folder, "--target", arguments.target,
+                               "--emit", "cuda", "--weights", "c"])
+        error = error or build.cuda_object(model.folder / f"{model.name}.cu", model.sizes(), arguments.cc)
+        if error:
+            model.fail(error)
+        return
     flags = SANITIZE if arguments.sanitize else OPTIMIZE
     checked = ["--checked"] if arguments.sanitize else []
     error = build.emit(arguments.nnc, model.path(), model.folder, arguments.target, "--weights", "c", *checked)
@@ -118,6 +129,7 @@ def run_emitted(models, folder, arguments):
     build.side_by_side(lambda model: compile_model(model, arguments), models)
     built = [m for m in models if m.is_built()]
     flags = SANITIZE if arguments.sanitize else []
+    flags = flags + build.cuda_libraries(arguments.cc) if arguments.target.startswith("cuda") else []
     error = build.link(folder, [m.name for m in built], [m.folder / f"{m.name}.o" for m in built], arguments.cc, *flags)
     data = b"".join(to_bytes(t) for m in built for c in m.cases for t in c.inputs)
     if not error:

@@ -1,11 +1,12 @@
 #!/usr/bin/python3
 """CUDA code: that of the models runs right on an emulated device, is the same on every run, and nvcc takes it.
 
-    cuda.py --nnc build/nnc --cxx COMMAND [--device] MODEL.nnc[,CONSTANT=VALUE ...] ...
+    cuda.py --nnc build/nnc --cxx COMMAND MODEL.nnc[,CONSTANT=VALUE ...] ...
+    cuda.py --nnc build/nnc --device [--tool memcheck|racecheck|initcheck|synccheck] MODEL.nnc[,CONSTANT=VALUE ...] ...
 
 COMMAND compiles C++ with the headers of tests/cuda/emulate.  Also has nvcc compile a sample of the conformance cases:
-every op, in every dtype.  Without nvcc what needs it is skipped.  With --device what nvcc has made of the models is run,
-too.  Speaks TAP.
+every op, in every dtype.  Without nvcc what needs it is skipped.  With --device what nvcc makes of the models runs on
+this machine's GPU instead, under a tool of compute-sanitizer when one is named.  Speaks TAP.
 """
 
 import argparse
@@ -22,6 +23,9 @@ import elementwise  # noqa: E402
 import tensor_ops  # noqa: E402
 from cases import Cases  # noqa: E402
 from conform import Model  # noqa: E402
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "emitted"))
+import build  # noqa: E402
 
 NVCC = shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
 STRICT = ["-arch=sm_90", "-Werror", "all-warnings", "-Xcompiler", "-Wall,-Wextra"]
@@ -74,12 +78,19 @@ def check_same(tap, arguments, model, folder):
     tap.result(f"{name_of(model)} has the same bytes again", problem)
 
 
-def check_nvcc(tap, name, sources, folder, program=None):
+def check_nvcc(tap, name, sources, folder):
     if not NVCC:
         tap.result(f"{name} under nvcc", skip="nvcc is not on this machine")
         return
-    problem = run([NVCC, *STRICT, *sources], folder)
-    tap.result(f"{name} under nvcc", problem or (run([program], folder) if program else ""))
+    tap.result(f"{name} under nvcc", run([NVCC, *STRICT, *sources], folder))
+
+
+def run_on_device(nnc, model, tool, folder):
+    """None, or what went wrong."""
+    name, tools = name_of(model), ["compute-sanitizer", f"--tool={tool}", "--error-exitcode=1"] if tool else []
+    problem = emit(nnc, model, folder, "--emit", "cuda,test")
+    problem = problem or run([NVCC, "-O3", "-arch=native", f"{name}.cu", f"{name}_test.cu", "-o", "device"], folder)
+    return problem or run([*tools, "./device"], folder) or None
 
 
 def sample():
@@ -99,10 +110,14 @@ def sample():
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--nnc", required=True)
-    parser.add_argument("--cxx", required=True)
+    parser.add_argument("--cxx")
     parser.add_argument("--device", action="store_true", help="there is a GPU: run the models on it")
+    parser.add_argument("--tool", help="of compute-sanitizer")
     parser.add_argument("model", nargs="+")
     arguments = parser.parse_args()
+    if arguments.device:
+        return build.report([(f"{model}{' under ' + arguments.tool if arguments.tool else ''}", "cuda", build.NVCC, (arguments.nnc, model, arguments.tool))
+                             for model in arguments.model], run_on_device)
     tap, cases = Tap(), sample()
     parts = range(0, len(cases), PER_MODEL)
     linked = arguments.model[:LINKED]  # harnesses are alike
@@ -114,8 +129,8 @@ def main():
             folder.mkdir()
             check_emulated(tap, arguments, model, folder)
             check_same(tap, arguments, model, folder)
-            sources = [f"{name}.cu", f"{name}_test.cu", "-o", "device"] if arguments.device or model in linked else ["-c", f"{name}.cu"]
-            check_nvcc(tap, name, sources, folder, "./device" if arguments.device else None)
+            sources = [f"{name}.cu", f"{name}_test.cu", "-o", "device"] if model in linked else ["-c", f"{name}.cu"]
+            check_nvcc(tap, name, sources, folder)
         for i in parts:
             ops = Model(pathlib.Path(temporary), f"ops{i}", cases[i:i + PER_MODEL])
             ops.write()

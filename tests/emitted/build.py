@@ -9,6 +9,8 @@ import subprocess
 import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
+CUDA = HERE.parent / "cuda"
+NVCC = "nvcc"  # for a GPU; CUDA code by any other compiler is for the emulated device
 RUNTIME = HERE.parent.parent / "runtime"
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"]
 C99, PLUS_PLUS_17 = ["-std=c99"], ["-x", "c++", "-std=c++17"]
@@ -50,7 +52,7 @@ def available(target, cc):
     if not shutil.which(cc.split()[0]):
         return False
     if target.startswith("cuda"):
-        return shutil.which("g++") is not None
+        return cc != NVCC or command(["nvidia-smi", "-L"]) is None
     return (not FEATURES[target] and not ANYWHERE) or machine_has(target)
 
 
@@ -119,6 +121,47 @@ def compile_source(source, target, cc, *flags):
                     "-o", source.with_suffix(".o")])
 
 
+def cuda_words(cc, *flags):
+    """What compiles CUDA sources: nvcc, or for the emulated device g++; their floats are not contracted."""
+    if cc == NVCC:
+        return [NVCC, "-arch=native", "-fmad=false", "-x", "cu", *flags]
+    return ["g++", "-O1", "-fwrapv", "-ffp-contract=off", "-w", "-x", "c++", "-I", CUDA / "emulate", *flags]
+
+
+def cuda_libraries(cc):
+    """What programs with such objects are linked with."""
+    if cc != NVCC:
+        return ["-lstdc++"]
+    toolkit = pathlib.Path(shutil.which(NVCC)).resolve().parent.parent
+    return [f"-L{toolkit}/lib64", "-lcudart_static", "-lstdc++", "-ldl", "-lrt"]
+
+
+def cuda_object(source, sizes, cc, *flags):
+    """The object beside NAME.cu, a model for host.c of its function NAME_run; `sizes` are the bytes of its inputs, and of
+    its outputs.  None or the error."""
+    name = source.stem
+    infos = [", ".join(f'{{"{kind}{i}", "", 0, nullptr, {bytes}}}' for i, bytes in enumerate(part)) or "{}"
+             for kind, part in zip(("input", "output"), sizes)]
+    text = f"""#include "{name}.cu"
+#include "on_device.h"
+
+static const nnc_tensor_info input_info[] = {{{infos[0]}}}, output_info[] = {{{infos[1]}}};
+static int run_model(const void *const *, void *const *, void *, const void *, void *, void *, nnc_team *);
+static const nnc_entry entries[] = {{
+    {{"run", {len(sizes[0])}, {len(sizes[1])}, input_info, output_info, 0, 0, 0, run_model}}}};
+
+static int run_model(const void *const *input, void *const *output, void *arena, const void *, void *, void *, nnc_team *)
+{{
+    return on_device::run({name}_run, entries[0], {name.upper()}_ARENA_BYTES, input, output, arena);
+}}
+
+extern "C" const nnc_model {name}_model = {{NNC_MODEL_ABI, "{name}", 1, entries, {name.upper()}_ARENA_BYTES, 64, 0, 0,
+    {{0, 0, nullptr}}, {{0, 0, nullptr}}, 0, nullptr, nullptr, nullptr, 1}};
+"""
+    source.with_suffix(".cc").write_text(text)
+    return command([*cuda_words(cc, *flags), "-I", CUDA, "-I", RUNTIME, "-c", source.with_suffix(".cc"), "-o", source.with_suffix(".o")])
+
+
 def plus_plus(cc):
     """The C++ compiler beside a C compiler: g++-11 of gcc-11, clang++ of clang."""
     return cc.replace("gcc", "g++") if "gcc" in cc else cc.replace("clang", "clang++")
@@ -148,14 +191,16 @@ def link(folder, names, objects, cc, *flags):
     table += "const nnc_model *const models[] = {" + ", ".join(f"&{n}_model" for n in names) + "};\n"
     table += f"const unsigned model_count = {len(names)};\n"
     (folder / "models.c").write_text(table)
-    return command([cc, "-std=gnu99", "-g", *flags, "-I", RUNTIME,
-                    HERE / "host.c", RUNTIME / "pool.c", folder / "models.c", *objects, "-lm", "-lpthread", "-o", folder / "host"])
+    if cc == NVCC:
+        cc = "gcc"
+    return command([cc, "-std=gnu99", "-g", "-I", RUNTIME, HERE / "host.c", RUNTIME / "pool.c", folder / "models.c",
+                    *objects, *flags, "-lm", "-lpthread", "-o", folder / "host"])
 
 
-def run(folder, inputs):
-    """(output bytes, None), or (None, what went wrong)."""
+def run(folder, inputs, *tool):
+    """(output bytes, None), or (None, what went wrong); under a tool that checks memory, when there are words for one."""
     (folder / "inputs").write_bytes(inputs)
-    done = subprocess.run([str(folder / "host"), str(folder / "inputs"), str(folder / "outputs")],
+    done = subprocess.run([*tool, str(folder / "host"), str(folder / "inputs"), str(folder / "outputs")],
                           capture_output=True, text=True, errors="replace", check=False)
     if done.returncode == 0:
         return (folder / "outputs").read_bytes(), None

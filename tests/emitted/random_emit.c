@@ -4,8 +4,8 @@
  *                                               cSEED and so on also has loops and branches
  *
  * Everything else about a graph follows from its seed: dtype, channels, allocator, passes.  Writes rSEED.c, rSEED.h and
- * rSEED.nnc (the graph before all passes), `inputs` as host.c reads it, and `expected`.  For CUDA it writes rSEED.cu,
- * and rSEED.cc, which makes a model for host.c of it.  On stdout stands a line for each output: the graph, the output's
+ * rSEED.nnc (the graph before all passes), `inputs` as host.c reads it, and `expected`.  For CUDA it writes rSEED.cu
+ * and rSEED.sizes, the bytes of its arrays.  On stdout stands a line for each output: the graph, the output's
  * name, its dtype, the dtype that most of the graph is computed in, and the number of elements; and one that tells how
  * the graph is compiled.  Exit status 1 when a graph does not compile. */
 #include <stdio.h>
@@ -120,42 +120,19 @@ static void emit_c(const Job *job, Diag *diag, const Program *program)
     text_free(&text);
 }
 
-static void describe_array(Text *infos, Text *arguments, const Type *type, bool output, uint32_t i)
-{
-    text_printf(infos, "%s{\"%s%u\", \"%s\", 0, nullptr, %lld}", i ? ", " : "", output ? "output" : "input", i,
-                dtype_name(type->dtype), (long long)type_bytes(type));
-    text_printf(arguments, "(%s%s *)%s[%u], ", output ? "" : "const ", prelude_c_type(type->dtype),
-                output ? "output" : "input", i);
-}
-
-/* The descriptor that C sources have and CUDA's have not. */
-static void write_model(const Job *job, Diag *diag, const Program *program)
+/* The descriptor that C sources have and CUDA's have not, in words for build.py: bytes of inputs, and of outputs. */
+static void write_sizes(const Job *job, Diag *diag, const Program *program)
 {
     const Graph *graph = program->entry->graph;
-    Text text = {0}, in = {0}, out = {0}, arguments = {0};
+    Text text = {0};
     for (uint32_t i = 0; i < graph->input_count; i++)
-        describe_array(&in, &arguments, value_type(graph, graph->input[i]), false, i);
+        text_printf(&text, "%lld ", (long long)type_bytes(value_type(graph, graph->input[i])));
+    text_char(&text, '\n');
     for (uint32_t i = 0; i < graph->output_count; i++)
-        describe_array(&out, &arguments, value_type(graph, graph->output[i].value), true, i);
-    Str name = program->options.name;
-    text_printf(&text, "#include \"" STR_FMT ".cu\"\n#include \"nnc_model.h\"\n\n", STR_ARG(name));
-    text_printf(&text, "static const nnc_tensor_info input_info[] = {%s}, output_info[] = {%s};\n\n", in.ptr, out.ptr);
-    text_printf(&text,
-                "static int run_model(const void *const *input, void *const *output, void *arena, const void *, void "
-                "*, void *, nnc_team *)\n{\n"
-                "    return " STR_FMT "_run(%sarena, nullptr);\n}\n\n",
-                STR_ARG(name), arguments.ptr);
-    text_printf(&text,
-                "static const nnc_entry entries[] = {{\"run\", %u, %u, input_info, output_info, 0, 0, 0, run_model}};\n"
-                "extern \"C\" const nnc_model " STR_FMT "_model = {NNC_MODEL_ABI, \"" STR_FMT
-                "\", 1, entries, %lld, 64, 0, 0, {0, 0, nullptr}, {0, 0, nullptr}, 0, nullptr, nullptr, "
-                "nullptr, 1};\n",
-                graph->input_count, graph->output_count, STR_ARG(name), STR_ARG(name), (long long)program->arena_bytes);
-    write_file(job, diag, name, ".cc", &text);
+        text_printf(&text, "%lld ", (long long)type_bytes(value_type(graph, graph->output[i].value)));
+    text_char(&text, '\n');
+    write_file(job, diag, program->options.name, ".sizes", &text);
     text_free(&text);
-    text_free(&in);
-    text_free(&out);
-    text_free(&arguments);
 }
 
 static void emit_device(const Job *job, Diag *diag, const Program *program)
@@ -164,7 +141,7 @@ static void emit_device(const Job *job, Diag *diag, const Program *program)
     emit_cuda(program, &source, &header);
     write_file(job, diag, program->options.name, ".cu", &source);
     write_file(job, diag, program->options.name, ".h", &header);
-    write_model(job, diag, program);
+    write_sizes(job, diag, program);
     text_free(&source);
     text_free(&header);
 }

@@ -4,9 +4,10 @@
     random_graphs.py --emit build/tests/emitted/random_emit --target T --cc CC,... [--level L,...] [--first SEED]
                      [--count N] [--control] [--sanitize] [--races] [--library] [--keep FOLDER]
 
-Ten graphs become one program around host.c, for each compiler and level of optimization; those for CUDA run on the
-emulated device of tests/cuda/emulate.
---control has loops and branches in them.  --sanitize builds with AddressSanitizer, --races with ThreadSanitizer; --library asks OpenBLAS to compute what it can.  A graph that goes wrong is shrunk; its seed, how it was compiled and its text are printed.  Speaks TAP: one result for
+Ten graphs become one program around host.c, for each compiler and level of optimization; those for CUDA run on a
+GPU by --cc nvcc, else on the emulated device of tests/cuda/emulate.
+--control has loops and branches in them.  --sanitize builds with AddressSanitizer, --races with ThreadSanitizer, and both
+run what nvcc has made under compute-sanitizer; --library asks OpenBLAS to compute what it can.  A graph that goes wrong is shrunk; its seed, how it was compiled and its text are printed.  Speaks TAP: one result for
 each ten graphs.
 """
 
@@ -27,7 +28,6 @@ TOLERANCE = {"f64": 1e-9, "f32": 1e-3, "f16": 3e-2, "bf16": 2e-1}
 NUMPY = {"f64": np.float64, "f32": np.float32, "f16": np.float16, "bf16": np.uint16, "i64": np.int64, "i32": np.int32,
          "i16": np.int16, "i8": np.int8, "u8": np.uint8, "bool": np.uint8}
 GROUP = 10
-EMULATE = build.HERE.parent / "cuda" / "emulate"
 
 
 def tensor(data, at, dtype, count):
@@ -60,7 +60,14 @@ class Run:
         self.wrong, self.how = {}, {}
         self.way = None  # compiler and level; of what is wrong
 
+    def tool(self):
+        if self.way[0] != build.NVCC or not (self.arguments.sanitize or self.arguments.races):
+            return []
+        return ["compute-sanitizer", "--error-exitcode=1", f"--tool={'racecheck' if self.arguments.races else 'memcheck'}"]
+
     def flags(self):
+        if self.way[0] == build.NVCC:
+            return []
         flags = ["-O0" if self.arguments.sanitize else f"-O{self.way[1]}", "-ffp-contract=off", "-fno-math-errno"]
         if self.arguments.races:
             flags += ["-g", "-fsanitize=thread"]
@@ -70,8 +77,8 @@ class Run:
     def compile_source(self, source):
         """The object beside the source; None or the error."""
         if self.arguments.target.startswith("cuda"):
-            return build.command(["g++", "-O1", "-fwrapv", "-ffp-contract=off", "-w", "-I", EMULATE, "-I", build.RUNTIME,
-                                  "-c", source.with_suffix(".cc"), "-o", source.with_suffix(".o")])
+            sizes = [line.split() for line in source.with_suffix(".sizes").read_text().splitlines()]
+            return build.cuda_object(source.with_suffix(".cu"), sizes, self.way[0])
         return build.compile_source(source, self.arguments.target, self.way[0], *self.flags())
 
     def go(self):
@@ -100,9 +107,10 @@ class Run:
     def run_host(self, manifest):
         objects = [self.folder / f"{n}.o" for n in self.names]
         library = ["-Wl,--no-as-needed", "-lopenblas"] if self.arguments.library else []
+        library += build.cuda_libraries(self.way[0]) if self.arguments.target.startswith("cuda") else []
         error = build.link(self.folder, self.names, objects, self.way[0], *library, *self.flags())
         if not error:
-            outputs, error = build.run(self.folder, (self.folder / "inputs").read_bytes())
+            outputs, error = build.run(self.folder, (self.folder / "inputs").read_bytes(), *self.tool())
         if error:
             begun = [line for line in error.splitlines() if line.isdigit()]
             self.wrong[self.names[int(begun[-1])] if begun else self.names[0]] = error

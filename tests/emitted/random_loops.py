@@ -20,7 +20,6 @@ import numpy
 import build
 
 GROUP = 10
-EMULATE = build.HERE.parent / "cuda" / "emulate"
 TYPE = "f32[4, 4]"
 ROUNDS = [0, 2, 1, 3, 7, -1, 4]  # that the input k asks for; cases have branches for 0 and 2
 
@@ -117,8 +116,7 @@ def text_of(seed):
 def commands(arguments, folder, name, way):
     """That build and run the test of a program."""
     if arguments.target.startswith("cuda"):
-        yield ["g++", "-O1", "-fwrapv", "-ffp-contract=off", "-w", "-x", "c++", "-I", EMULATE, "-I", build.RUNTIME,
-               folder / f"{name}_test.cu", folder / f"{name}.cu", "-o", folder / name, "-lm"]
+        yield [*build.cuda_words(way[0]), folder / f"{name}_test.cu", folder / f"{name}.cu", "-o", folder / name, "-lm"]
     else:
         flags = [*build.march(arguments.target), *build.WARNINGS, "-ffp-contract=off"]
         flags += ["-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"] if arguments.sanitize else []
@@ -166,7 +164,7 @@ def main():
     for number, first in enumerate(groups, 1):
         seeds = range(first, min(first + GROUP, arguments.first + arguments.count))
         with tempfile.TemporaryDirectory() as folder:
-            errors = [e for e in (wrong(arguments, pathlib.Path(folder), s, s) for s in seeds) if e]
+            errors = [e for e in build.side_by_side(lambda s: wrong(arguments, pathlib.Path(folder), s, s), seeds) if e]
         print(f"{'not ok' if errors else 'ok'} {number} - seeds {seeds[0]} to {seeds[-1]}", flush=True)
         for line in "\n".join(errors).splitlines():
             print("#", line)

@@ -48,6 +48,7 @@ typedef struct Local {
     DType dtype;
     int64_t extent[2]; /* 0: a scalar (or one vector); else registers, printed name3_1: always indexed by constants */
     bool lanes;        /* one value per lane of the region around it */
+    bool array;        /* registers that count as those of unrolled loops do: printed name[3][1] */
     bool even;         /* a position that is a multiple of two */
     uint32_t id;
 } Local;
@@ -92,6 +93,7 @@ typedef enum LoopKind {
     LOOP_PARALLEL, /* rounds are independent: the targets may run them at once */
     LOOP_THREADS,  /* rounds run at once, as threads that may meet; only for targets that have teams of threads */
     LOOP_ROLLED,   /* must not be unrolled by the C compiler: its body fills the registers already */
+    LOOP_UNROLLED, /* must be unrolled by the compiler: its variable counts registers; of constant bounds */
     LOOP_IN_ORDER, /* of its body a C compiler makes vectors, and should not of its rounds */
 } LoopKind;
 

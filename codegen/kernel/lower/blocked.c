@@ -1,317 +1,370 @@
-/* Contractions by blocks of threads: a square tile of the result per block, a smaller one per thread, in registers.
+/* Contractions by blocks of threads: a tile of the result per block, a smaller one per thread, in registers.
  *
- *     result[row, column] = sum over depth of left[row, depth] * right[depth, column]
+ * The threads of a block fetch a step of both operands' tiles while they add up the products of the step before, which
+ * lie in shared memory; there they put what they have fetched once all are done.  What lies outside an operand is
+ * fetched as 0.  Groups of a block take a part of each step, and add up their sums at the end.  Where the depth is
+ * split among blocks, these leave their sums in scratch, and a second launch adds them up.
  *
- * A matmul is that for each position of its leading dimensions.  A convolution is that for each image: rows are output
- * channels, columns pixels, depth the channels and taps of the window.  The threads of a block fetch DEPTH_TILE
- * positions of both operands' tiles into shared memory, meet, and add up the products.  What lies outside an operand is
- * fetched as 0.
- *
- * Needs: a target with teams, ungrouped, operands of rank 2 or more, and enough rows and columns.  Otherwise nothing is
- * changed and windows do it. */
-#include "kernel/lower/contract.h"
-#include "ops/meaning.h"
+ * Needs: a target with teams, and sums that are long or many.  Otherwise nothing is changed and windows do it. */
+#include "kernel/lower/blocked.h"
 
-#define SIDE        16 /* threads along a side of the tile */
-#define DEPTH_TILE  16
-#define ENOUGH      132 /* blocks: one for each multiprocessor of a large GPU */
-#define MOST_THREAD 4   /* a thread's tile is at most 4 x 4 */
+#define MANY 16 /* rows, and columns, for which short sums are worth it */
+#define LONG 64 /* sums, that are worth it for any */
+#define FEW  4  /* rows of a group, for which they are not */
 
-typedef struct Blocked {
-    Lower *lower;
-    const Node *node;
-    bool is_product; /* of matrices; else a convolution */
-    Product product;
-    Convolution conv;
-    DType dtype; /* of sums */
-    int64_t rows, columns, depth, batches;
-    uint32_t batch_rank;
-    Index batch[MAX_RANK];
-    int64_t each, tile; /* rows and columns of a thread, of a block */
-    const Var *thread;
-    Index row, column, start; /* first of the tile, first of the depth */
-    uint32_t left, right;     /* shared arrays, [depth][tile + 1]: a column more, so that no bank is met twice */
-} Blocked;
+typedef struct Shared {
+    uint32_t side[2]; /* [depth][rows], [depth][columns] and what pads them */
+    uint32_t sums;    /* [group][row][column] */
+} Shared;
 
-/* Operands */
-
-static const Expr *fetch(const Blocked *b, ValueId value, const Index *position)
+static Index thread_of(const Blocked *b)
 {
-    return expr_cast(b->lower->arena, b->dtype, lower_value(b->lower, value, position));
-}
-
-static const Expr *zero_of(const Blocked *b)
-{
-    return expr_number(b->lower->arena, b->dtype, 0);
-}
-
-/* Channels and taps. */
-static void unflatten_depth(const Blocked *b, Index depth, Index *tap)
-{
-    const Shape *w = value_shape(b->lower->graph, b->node->in[1]);
-    index_unflatten(b->lower->arena, depth, w->dim + 1, 1 + b->conv.window.rank, tap);
-}
-
-/* Pixels of the result. */
-static void unflatten_column(const Blocked *b, Index column, Index *pixel)
-{
-    const Shape *y = value_shape(b->lower->graph, b->node->out[0]);
-    index_unflatten(b->lower->arena, column, y->dim + 2, b->conv.window.rank, pixel);
-}
-
-static const Expr *conv_left(const Blocked *b, Index row, Index depth)
-{
-    Index position[MAX_RANK] = {row};
-    unflatten_depth(b, depth, position + 1);
-    return fetch(b, b->node->in[1], position);
-}
-
-static const Expr *conv_right(const Blocked *b, Index depth, Index column, Guard *guard, uint32_t *guards)
-{
-    Arena *arena = b->lower->arena;
-    const Window *window = &b->conv.window;
-    Index tap[MAX_RANK], out[MAX_RANK], position[MAX_RANK] = {b->batch[0]};
-    unflatten_depth(b, depth, tap);
-    unflatten_column(b, column, out);
-    position[1] = tap[0];
-    for (uint32_t i = 0; i < window->rank; i++) {
-        const WindowDimension *d = &window->dim[i];
-        position[2 + i] = lower_tap_at(arena, d, out[i], tap[1 + i]);
-        guard[(*guards)++] = (Guard){position[2 + i], d->in};
-    }
-    return fetch(b, b->node->in[0], position);
-}
-
-/* Operand 0 at [..., first, second], or operand 1. */
-static const Expr *matmul_operand(const Blocked *b, uint32_t which, Index first, Index second)
-{
-    const Shape *shape = value_shape(b->lower->graph, b->node->in[which]);
-    uint32_t leading = shape->rank - 2;
-    Index position[MAX_RANK];
-    for (uint32_t d = 0; d < leading; d++)
-        position[d] = shape->dim[d] == 1 ? index_constant(0) : b->batch[b->batch_rank - leading + d];
-    position[leading] = first;
-    position[leading + 1] = second;
-    return fetch(b, b->node->in[which], position);
-}
-
-/* Left at [row, depth] or right at [depth, column]; 0 outside. */
-static const Expr *operand(const Blocked *b, bool right, Index across, Index depth)
-{
-    bool conv = !b->is_product;
-    Guarded guarded;
-    Guard guard[MAX_RANK + 2];
-    uint32_t guards = 0;
-    lower_guard_open(b->lower, &guarded);
-    const Expr *value = conv && right           ? conv_right(b, depth, across, guard, &guards)
-                        : conv                  ? conv_left(b, across, depth)
-                        : !right                ? matmul_operand(b, 0, across, depth)
-                        : b->product.transposed ? matmul_operand(b, 1, across, depth)
-                                                : matmul_operand(b, 1, depth, across);
-    guard[guards++] = (Guard){depth, b->depth};
-    guard[guards++] = (Guard){across, right ? b->columns : b->rows};
-    return lower_guard_close(b->lower, &guarded, value, guard, guards, zero_of(b));
-}
-
-/* Which */
-
-static void see_product(Blocked *b)
-{
-    b->rows = b->product.rows, b->columns = b->product.columns;
-    b->depth = b->product.depth;
-    b->batch_rank = b->product.batch_rank;
-}
-
-static void see_conv(Blocked *b)
-{
-    b->rows = b->conv.outputs, b->columns = 1;
-    b->depth = b->conv.channels;
-    for (uint32_t i = 0; i < b->conv.window.rank; i++) {
-        b->columns *= b->conv.window.dim[i].out;
-        b->depth *= b->conv.window.dim[i].size;
-    }
-    b->batch_rank = 1;
-}
-
-static bool see(Blocked *b)
-{
-    const Graph *graph = b->lower->graph;
-    const Type *type = value_type(graph, b->node->out[0]);
-    b->dtype = reduction_accumulator(type->dtype);
-    b->is_product = product_of(graph, b->node, &b->product);
-    if (b->is_product && b->product.has_rows && b->product.has_columns)
-        see_product(b);
-    else if (!b->is_product && convolution_of(graph, b->node, &b->conv) && b->conv.groups == 1)
-        see_conv(b);
-    else
-        return false;
-    b->batches = 1;
-    for (uint32_t d = 0; d < b->batch_rank; d++)
-        b->batches *= type->shape.dim[d];
-    return !type->layout.block && b->rows >= SIDE && b->columns >= SIDE && b->depth >= DEPTH_TILE;
-}
-
-static int64_t tiles(int64_t extent, int64_t tile)
-{
-    return (extent + tile - 1) / tile;
-}
-
-/* The largest tile that still gives every multiprocessor a block. */
-static int64_t choose_tile(const Blocked *b)
-{
-    for (int64_t each = MOST_THREAD;; each /= 2) {
-        int64_t tile = each * SIDE;
-        if (each == 1 || tiles(b->rows, tile) * tiles(b->columns, tile) * b->batches >= ENOUGH)
-            return each;
-    }
+    return index_var(b->lower->arena, b->thread);
 }
 
 /* Loops */
 
-static Index parallel_loop(Blocked *b, const char *name, int64_t extent, int64_t step)
+static Index parallel_loop(const Blocked *b, const char *name, int64_t extent, int64_t step)
 {
     Lower *lower = b->lower;
-    const Var *var = index_var_new(lower->arena, name, 0, tiles(extent, step) - 1);
-    if (extent <= step)
+    int64_t rounds = (extent + step - 1) / step;
+    const Var *var = index_var_new(lower->arena, name, 0, rounds - 1);
+    if (rounds <= 1)
         return index_constant(0);
-    lower->block = &stmt_for(lower->arena, lower->block, var, 0, tiles(extent, step), 1, LOOP_PARALLEL)->body;
+    lower->block = &stmt_for(lower->arena, lower->block, var, 0, rounds, 1, LOOP_PARALLEL)->body;
     return index_scale(lower->arena, index_var(lower->arena, var), step);
 }
 
-static void open_tile(Blocked *b)
+static void open_batch(Blocked *b)
 {
-    Lower *lower = b->lower;
-    const Shape *y = value_shape(lower->graph, b->node->out[0]);
     for (uint32_t d = 0; d < b->batch_rank; d++)
-        b->batch[d] = parallel_loop(b, lower_loop_names[d], y->dim[d], 1);
-    b->row = parallel_loop(b, "row_tile", b->rows, b->tile);
-    b->column = parallel_loop(b, "column_tile", b->columns, b->tile);
-    b->thread = index_var_new(lower->arena, "thread", 0, SIDE * SIDE - 1);
-    lower->block = &stmt_for(lower->arena, lower->block, b->thread, 0, SIDE * SIDE, 1, LOOP_THREADS)->body;
+        b->batch[d] = parallel_loop(b, lower_loop_names[d], b->batch_extent[d], 1);
 }
 
-/* Element `at` of an operand's tile is fetched by thread at % threads; neighbours in memory by neighbouring threads. */
-static void fetch_tile(Blocked *b, bool right)
+/* The depth of each split: whole steps. */
+static int64_t chunk_of(const Blocked *b)
+{
+    int64_t step = blocked_step(&b->shape), steps = (b->depth + step - 1) / step;
+    return (steps + b->shape.splits - 1) / b->shape.splits * step;
+}
+
+static void open_tile(Blocked *b, Index *split)
 {
     Lower *lower = b->lower;
-    Arena *arena = lower->arena;
-    bool along_depth = !right || b->product.transposed;
-    const Var *at = index_var_new(arena, "e", 0, b->tile * DEPTH_TILE - 1);
-    Stmt *loop = stmt_for(arena, lower->block, at, 0, b->tile * DEPTH_TILE, SIDE * SIDE, LOOP_SERIAL);
-    loop->low = index_var(arena, b->thread);
-    int64_t inner = along_depth ? DEPTH_TILE : b->tile;
-    Index low = index_mod(arena, index_var(arena, at), inner), high = index_div(arena, index_var(arena, at), inner);
-    Index depth = along_depth ? low : high, across = along_depth ? high : low;
-    Block *outer = lower_enter(lower, &loop->body);
-    const Expr *value =
-        operand(b, right, index_add(arena, right ? b->column : b->row, across), index_add(arena, b->start, depth));
-    stmt_store(arena, lower->block, right ? b->right : b->left,
-               index_add(arena, index_scale(arena, depth, b->tile + 1), across), value);
-    lower_leave(lower, outer);
+    int64_t threads = blocked_threads(&b->shape);
+    open_batch(b);
+    *split = parallel_loop(b, "split", b->shape.splits, 1);
+    b->row = parallel_loop(b, "row_tile", b->rows, b->shape.rows);
+    b->column = parallel_loop(b, "column_tile", b->columns, b->shape.columns);
+    b->thread = index_var_new(lower->arena, "thread", 0, threads - 1);
+    lower->block = &stmt_for(lower->arena, lower->block, b->thread, 0, threads, 1, LOOP_THREADS)->body;
 }
 
-/* A thread's rows and columns stand SIDE apart, so that neighbouring threads touch neighbouring elements. */
-static Index own(const Blocked *b, bool column, int64_t i)
+static Index unrolled(const Blocked *b, const char *name, int64_t rounds)
+{
+    Lower *lower = b->lower;
+    const Var *var = index_var_new(lower->arena, name, 0, rounds - 1);
+    if (rounds == 1)
+        return index_constant(0);
+    lower->block = &stmt_for(lower->arena, lower->block, var, 0, rounds, 1, LOOP_UNROLLED)->body;
+    return index_var(lower->arena, var);
+}
+
+/* Fetching */
+
+typedef struct Element { /* of an operand's tile */
+    Index number, depth, across;
+} Element;
+
+static int64_t extent_of(const Blocked *b, bool right)
+{
+    return right ? b->shape.columns : b->shape.rows;
+}
+
+static int64_t fetches(const Blocked *b, bool right) /* of a thread */
+{
+    int64_t elements = extent_of(b, right) * blocked_step(&b->shape), threads = blocked_threads(&b->shape);
+    return (elements + threads - 1) / threads;
+}
+
+/* Element i of a thread; neighbours in memory are those of neighbours. */
+static Element element_of(const Blocked *b, bool right, Index i)
 {
     Arena *arena = b->lower->arena;
-    Index thread = index_var(arena, b->thread);
-    Index at = column ? index_mod(arena, thread, SIDE) : index_div(arena, thread, SIDE);
-    return index_add(arena, at, index_constant(i * SIDE));
+    bool along_depth = !right || b->product.transposed;
+    int64_t inner = along_depth ? blocked_step(&b->shape) : extent_of(b, right);
+    Index number = index_add(arena, thread_of(b), index_scale(arena, i, blocked_threads(&b->shape)));
+    Index low = index_mod(arena, number, inner), high = index_div(arena, number, inner);
+    return (Element){number, along_depth ? low : high, along_depth ? high : low};
 }
 
-static void add_products(Blocked *b, const Local *acc)
+static void fetch_tile(const Blocked *b, bool right, const Local *next)
 {
     Lower *lower = b->lower;
     Arena *arena = lower->arena;
-    const Var *d = index_var_new(arena, "d", 0, DEPTH_TILE - 1);
-    Block *body = &stmt_for(arena, lower->block, d, 0, DEPTH_TILE, 1, LOOP_SERIAL)->body;
-    Index start = index_scale(arena, index_var(arena, d), b->tile + 1);
-    const Local *side[2][MOST_THREAD];
-    for (int right = 0; right < 2; right++)
-        for (int64_t i = 0; i < b->each; i++) {
-            side[right][i] = lower_local(lower, right ? "r" : "l", b->dtype, false);
-            stmt_local(
-                arena, body, side[right][i],
-                expr_load(arena, b->dtype, right ? b->right : b->left, index_add(arena, start, own(b, right, i))));
-        }
-    for (int64_t i = 0; i < b->each; i++)
-        for (int64_t j = 0; j < b->each; j++) {
-            Index x = index_constant(i), y = index_constant(j);
-            const Expr *product = expr_word(arena, WORD_MUL, b->dtype, expr_local(arena, side[0][i]),
-                                            expr_local(arena, side[1][j]), NULL);
-            stmt_assign(arena, body, acc, x, y,
-                        expr_word(arena, WORD_ADD, b->dtype, expr_local_at(arena, acc, x, y), product, NULL));
-        }
-}
-
-static void add_depth(Blocked *b, const Local *acc)
-{
-    Lower *lower = b->lower;
-    const Var *start = index_var_new(lower->arena, "k", 0, (tiles(b->depth, DEPTH_TILE) - 1) * DEPTH_TILE);
-    Stmt *loop = stmt_for(lower->arena, lower->block, start, 0, b->depth, DEPTH_TILE, LOOP_SERIAL);
-    Block *outer = lower_enter(lower, &loop->body);
-    b->start = index_var(lower->arena, start);
-    fetch_tile(b, false);
-    fetch_tile(b, true);
-    stmt_barrier(lower->arena, lower->block);
-    add_products(b, acc);
-    stmt_barrier(lower->arena, lower->block);
+    stmt_local(arena, lower->block, next, NULL);
+    Block *outer = lower_enter(lower, lower->block);
+    Index i = unrolled(b, "i", fetches(b, right));
+    Element e = element_of(b, right, i);
+    const Expr *value = blocked_operand(b, right, index_add(arena, right ? b->column : b->row, e.across),
+                                        index_add(arena, b->start, e.depth));
+    stmt_assign(arena, lower->block, next, i, index_constant(0), value);
     lower_leave(lower, outer);
 }
 
+static void put_tile(const Blocked *b, const Shared *shared, bool right, const Local *next)
+{
+    Lower *lower = b->lower;
+    Arena *arena = lower->arena;
+    int64_t extent = extent_of(b, right);
+    Block *outer = lower_enter(lower, lower->block);
+    Index i = unrolled(b, "i", fetches(b, right));
+    Element e = element_of(b, right, i);
+    Stmt *inside = stmt_if(arena, lower->block, e.number, 0, extent * blocked_step(&b->shape));
+    stmt_store(arena, &inside->body, shared->side[right],
+               index_add(arena, index_scale(arena, e.depth, extent + BLOCKED_PAD), e.across),
+               expr_local_at(arena, next, i, index_constant(0)));
+    lower_leave(lower, outer);
+}
+
+/* Products */
+
+static int64_t each_of(const Blocked *b, bool right)
+{
+    return right ? b->shape.each_column : b->shape.each_row;
+}
+
+/* Of the tile, the rows or columns that the thread sums up: those beside each other go to neighbours. */
+static Index own(const Blocked *b, bool right, Index i)
+{
+    Arena *arena = b->lower->arena;
+    int64_t beside = b->shape.columns / b->shape.each_column;
+    Index at = right ? index_mod(arena, thread_of(b), beside)
+                     : index_div(arena, index_mod(arena, thread_of(b), blocked_group(&b->shape)), beside);
+    return index_add(arena, index_scale(arena, at, each_of(b, right)), i);
+}
+
+static Index group_of(const Blocked *b)
+{
+    return index_div(b->lower->arena, thread_of(b), blocked_group(&b->shape));
+}
+
+/* The thread's part of an operand at a position of the depth. */
+static void read_side(const Blocked *b, const Shared *shared, bool right, Index depth, const Local *side)
+{
+    Lower *lower = b->lower;
+    Arena *arena = lower->arena;
+    Block *outer = lower_enter(lower, lower->block);
+    Index i = unrolled(b, "i", each_of(b, right));
+    Index at = index_add(arena, index_scale(arena, depth, extent_of(b, right) + BLOCKED_PAD), own(b, right, i));
+    stmt_assign(arena, lower->block, side, i, index_constant(0), expr_load(arena, b->dtype, shared->side[right], at));
+    lower_leave(lower, outer);
+}
+
+/* Loops over the thread's part of the tile. */
+static void each_sum(const Blocked *b, Index *i, Index *j)
+{
+    *i = unrolled(b, "i", b->shape.each_row);
+    *j = unrolled(b, "j", b->shape.each_column);
+}
+
+static void add_products(const Blocked *b, const Shared *shared, const Local *acc)
+{
+    Lower *lower = b->lower;
+    Arena *arena = lower->arena;
+    const Local *side[2];
+    Index i, j;
+    const Var *d = index_var_new(arena, "d", 0, BLOCKED_STEP - 1);
+    Block *outer = lower_enter(lower, &stmt_for(arena, lower->block, d, 0, BLOCKED_STEP, 1, LOOP_SERIAL)->body);
+    Index depth = index_add(arena, index_scale(arena, group_of(b), BLOCKED_STEP), index_var(arena, d));
+    for (int right = 0; right < 2; right++) {
+        side[right] = lower_array(lower, right ? "r" : "l", b->dtype, each_of(b, right), 1);
+        stmt_local(arena, lower->block, side[right], NULL);
+    }
+    for (int right = 0; right < 2; right++)
+        read_side(b, shared, right, depth, side[right]);
+    each_sum(b, &i, &j);
+    const Expr *product = expr_word(arena, WORD_MUL, b->dtype, expr_local_at(arena, side[0], i, index_constant(0)),
+                                    expr_local_at(arena, side[1], j, index_constant(0)), NULL);
+    stmt_assign(arena, lower->block, acc, i, j,
+                expr_word(arena, WORD_ADD, b->dtype, expr_local_at(arena, acc, i, j), product, NULL));
+    lower_leave(lower, outer);
+}
+
+/* A round fetches its step and adds up the one before it: the last round fetches nothing that is used. */
+static void add_depth(Blocked *b, const Shared *shared, Index split, const Local *acc)
+{
+    Lower *lower = b->lower;
+    Arena *arena = lower->arena;
+    int64_t step = blocked_step(&b->shape), chunk = chunk_of(b);
+    const Var *start = index_var_new(arena, "k", 0, chunk);
+    Block *outer = lower_enter(lower, &stmt_for(arena, lower->block, start, 0, chunk + step, step, LOOP_SERIAL)->body);
+    b->start = index_add(arena, index_scale(arena, split, chunk), index_var(arena, start));
+    const Local *next[2] = {lower_array(lower, "next_left", b->dtype, fetches(b, false), 1),
+                            lower_array(lower, "next_right", b->dtype, fetches(b, true), 1)};
+    for (int right = 0; right < 2; right++)
+        fetch_tile(b, right, next[right]);
+    Block *round = lower_enter(lower, &stmt_if(arena, lower->block, index_var(arena, start), step, chunk + 1)->body);
+    add_products(b, shared, acc);
+    lower_leave(lower, round);
+    stmt_barrier(arena, lower->block);
+    for (int right = 0; right < 2; right++)
+        put_tile(b, shared, right, next[right]);
+    stmt_barrier(arena, lower->block);
+    lower_leave(lower, outer);
+}
+
+/* Results */
+
 /* What follows the contraction in the kernel, for one element of the result. */
-static void store_element(Blocked *b, Index row, Index column, const Expr *sum)
+static void store_element(const Blocked *b, Index row, Index column, const Expr *sum)
 {
     Lower *lower = b->lower;
     Index position[MAX_RANK];
     DType dtype = value_type(lower->graph, b->node->out[0])->dtype;
     ValueId result = b->node->out[0];
-    for (uint32_t d = 0; d < b->batch_rank; d++)
-        position[d] = b->batch[d];
-    position[b->batch_rank] = row;
-    if (b->is_product)
-        position[b->batch_rank + 1] = column;
-    else
-        unflatten_column(b, column, position + 2);
-    if (b->node->in_count > 2)
-        sum = expr_word(lower->arena, WORD_ADD, b->dtype, sum, fetch(b, b->node->in[2], &row), NULL);
+    blocked_position(b, row, column, position);
+    if (b->node->in_count > 2) {
+        const Expr *bias = lower_value(lower, b->node->in[2], &position[1]);
+        sum = expr_word(lower->arena, WORD_ADD, b->dtype, sum, expr_cast(lower->arena, b->dtype, bias), NULL);
+    }
     lower->bound[result] = expr_cast(lower->arena, dtype, sum);
     lower_stores(lower, position);
     lower->bound[result] = NULL;
 }
 
-static void store_tile(Blocked *b, const Local *acc)
+/* Of the scratch, of the split's sums. */
+static Index place_of(const Blocked *b, Index split, Index row, Index column)
+{
+    Arena *arena = b->lower->arena;
+    Index at = split;
+    for (uint32_t d = 0; d < b->batch_rank; d++)
+        at = index_add(arena, index_scale(arena, at, b->batch_extent[d]), b->batch[d]);
+    at = index_add(arena, index_scale(arena, at, b->rows), row);
+    return index_add(arena, index_scale(arena, at, b->columns), column);
+}
+
+/* One element of the tile: finished, or left in scratch. */
+static void leave_element(const Blocked *b, Index split, Index row, Index column, const Expr *sum)
 {
     Lower *lower = b->lower;
     Arena *arena = lower->arena;
-    for (int64_t i = 0; i < b->each; i++)
-        for (int64_t j = 0; j < b->each; j++) {
-            Index row = index_add(arena, b->row, own(b, false, i)),
-                  column = index_add(arena, b->column, own(b, true, j));
-            Stmt *inside = stmt_if(arena, lower->block, row, 0, b->rows);
-            inside = stmt_if(arena, &inside->body, column, 0, b->columns);
-            Block *outer = lower_enter(lower, &inside->body);
-            store_element(b, row, column, expr_local_at(arena, acc, index_constant(i), index_constant(j)));
-            lower_leave(lower, outer);
-        }
+    row = index_add(arena, b->row, row), column = index_add(arena, b->column, column);
+    Stmt *inside = stmt_if(arena, lower->block, row, 0, b->rows);
+    inside = stmt_if(arena, &inside->body, column, 0, b->columns);
+    Block *outer = lower_enter(lower, &inside->body);
+    if (b->shape.splits > 1)
+        stmt_store(arena, lower->block, lower_scratch(lower, 0), place_of(b, split, row, column), sum);
+    else
+        store_element(b, row, column, sum);
+    lower_leave(lower, outer);
 }
 
-enum { KNOB_EACH };
+static void leave_tile(const Blocked *b, Index split, const Local *acc)
+{
+    Lower *lower = b->lower;
+    Block *outer = lower_enter(lower, lower->block);
+    Index i, j;
+    each_sum(b, &i, &j);
+    leave_element(b, split, own(b, false, i), own(b, true, j), expr_local_at(lower->arena, acc, i, j));
+    lower_leave(lower, outer);
+}
+
+/* The sums of all groups, in their order. */
+static const Expr *sum_of_groups(const Blocked *b, const Shared *shared, Index element)
+{
+    Lower *lower = b->lower;
+    const Expr *sum = NULL;
+    for (int64_t g = 0; g < b->shape.groups; g++) {
+        Index at = index_add(lower->arena, element, index_constant(g * b->shape.rows * b->shape.columns));
+        const Expr *next = expr_load(lower->arena, b->dtype, shared->sums, at);
+        sum = sum ? expr_word(lower->arena, WORD_ADD, b->dtype, sum, next, NULL) : next;
+    }
+    return lower_named(lower, sum);
+}
+
+/* Each thread leaves its sums to all, and finishes other elements of the tile, neighbours beside neighbours. */
+static void add_groups(const Blocked *b, const Shared *shared, Index split, const Local *acc)
+{
+    Lower *lower = b->lower;
+    Arena *arena = lower->arena;
+    int64_t elements = b->shape.rows * b->shape.columns, threads = blocked_threads(&b->shape);
+    Block *start = lower_enter(lower, lower->block);
+    Index i, j;
+    each_sum(b, &i, &j);
+    Index row = index_add(arena, index_scale(arena, group_of(b), b->shape.rows), own(b, false, i));
+    Index own_at = index_add(arena, index_scale(arena, row, b->shape.columns), own(b, true, j));
+    stmt_store(arena, lower->block, shared->sums, own_at, expr_local_at(arena, acc, i, j));
+    lower_leave(lower, start);
+    stmt_barrier(arena, lower->block);
+    const Var *at = index_var_new(arena, "e", 0, elements - 1);
+    Stmt *loop = stmt_for(arena, lower->block, at, 0, elements, threads, LOOP_SERIAL);
+    loop->low = thread_of(b);
+    Block *outer = lower_enter(lower, &loop->body);
+    Index element = index_var(arena, at);
+    leave_element(b, split, index_div(arena, element, b->shape.columns), index_mod(arena, element, b->shape.columns),
+                  sum_of_groups(b, shared, element));
+    lower_leave(lower, outer);
+}
+
+/* The second launch: a thread for each element. */
+static void add_splits(Blocked *b)
+{
+    Lower *lower = b->lower;
+    Arena *arena = lower->arena;
+    const Expr *sum = NULL;
+    open_batch(b);
+    Index row = parallel_loop(b, "row", b->rows, 1), column = parallel_loop(b, "column", b->columns, 1);
+    Block *outer = lower_enter(lower, lower->block);
+    for (int64_t s = 0; s < b->shape.splits; s++) {
+        const Expr *next =
+            expr_load(arena, b->dtype, lower_scratch(lower, 0), place_of(b, index_constant(s), row, column));
+        sum = sum ? expr_word(arena, WORD_ADD, b->dtype, sum, next, NULL) : next;
+    }
+    store_element(b, row, column, lower_named(lower, sum));
+    lower_leave(lower, outer);
+}
+
+/* The provider */
+
+enum { KNOB_ROWS, KNOB_COLUMNS, KNOB_GROUPS, KNOB_SPLITS };
 
 static const KnobSpec blocked_knobs[] = {
-    {"each", 4, "rows, and columns, of the result that one thread sums up: 1, 2 or 4"},
+    {"rows", 128, "of the result that a block of threads sums up: a power of two"},
+    {"columns", 128, "likewise"},
+    {"groups", 8, "of a block's threads, that share out the depth of a step: a power of two"},
+    {"splits", 16, "blocks that share out the depth of a tile: what each sums up is added up by a second launch"},
     {NULL, 0, NULL},
 };
+
+static BlockedShape asked_shape(const Recipe *recipe)
+{
+    return (BlockedShape){.rows = recipe->knob[KNOB_ROWS],
+                          .columns = recipe->knob[KNOB_COLUMNS],
+                          .groups = recipe->knob[KNOB_GROUPS],
+                          .splits = recipe->knob[KNOB_SPLITS]};
+}
+
+static bool is_worth_it(const Blocked *b)
+{
+    bool grouped = !b->is_product && b->conv.groups > 1;
+    return !(grouped && b->rows < FEW) &&
+           (b->depth >= LONG || (b->depth >= BLOCKED_STEP && b->rows >= MANY && b->columns >= MANY));
+}
 
 static bool blocked_offers(Lower *lower, const Kernel *kernel, Recipe *recipe)
 {
     Blocked b = {.lower = lower, .node = &lower->graph->node[kernel->anchor]};
-    int64_t *each = &recipe->knob[KNOB_EACH];
-    if (!lower->target->team || !see(&b))
+    if (!lower->target->team || !blocked_see(&b) || !is_worth_it(&b))
         return false;
-    if (*each == KNOB_FREE)
-        *each = choose_tile(&b);
-    return *each == 1 || *each == 2 || *each == 4;
+    b.shape = asked_shape(recipe);
+    if (!blocked_choose(&b, &b.shape))
+        return false;
+    recipe->knob[KNOB_ROWS] = b.shape.rows, recipe->knob[KNOB_COLUMNS] = b.shape.columns;
+    recipe->knob[KNOB_GROUPS] = b.shape.groups, recipe->knob[KNOB_SPLITS] = b.shape.splits;
+    if (b.shape.splits > 1)
+        recipe_scratch(lower, recipe, "sums", b.dtype, b.shape.splits * b.batches * b.rows * b.columns, false);
+    return true;
 }
 
 static double blocked_cost(const Lower *lower, const Kernel *kernel, const Recipe *recipe)
@@ -324,22 +377,32 @@ static void blocked_lower(Lower *lower)
 {
     Blocked b = {.lower = lower, .node = &lower->graph->node[lower->kernel->anchor]};
     Block *start = lower->block;
-    see(&b);
-    b.each = lower->kernel->recipe.knob[KNOB_EACH];
-    b.tile = b.each * SIDE;
-    b.left = lower_shared(lower, b.dtype, DEPTH_TILE * (b.tile + 1), "left");
-    b.right = lower_shared(lower, b.dtype, DEPTH_TILE * (b.tile + 1), "right");
-    open_tile(&b);
-    const Local *acc = lower_registers(lower, "acc", b.dtype, false, b.each, b.each);
-    stmt_local(lower->arena, lower->block, acc, zero_of(&b));
-    add_depth(&b, acc);
-    store_tile(&b, acc);
+    Index split;
+    blocked_see(&b);
+    b.shape = asked_shape(&lower->kernel->recipe);
+    blocked_choose(&b, &b.shape);
+    int64_t step = blocked_step(&b.shape);
+    Shared shared = {.side = {lower_shared(lower, b.dtype, step * (b.shape.rows + BLOCKED_PAD), "left"),
+                              lower_shared(lower, b.dtype, step * (b.shape.columns + BLOCKED_PAD), "right")}};
+    if (b.shape.groups > 1)
+        shared.sums = lower_shared(lower, b.dtype, blocked_sums(&b.shape), "part");
+    open_tile(&b, &split);
+    const Local *acc = lower_array(lower, "acc", b.dtype, b.shape.each_row, b.shape.each_column);
+    stmt_local(lower->arena, lower->block, acc, expr_number(lower->arena, b.dtype, 0));
+    add_depth(&b, &shared, split, acc);
+    if (b.shape.groups > 1)
+        add_groups(&b, &shared, split, acc);
+    else
+        leave_tile(&b, split, acc);
+    lower_leave(lower, start);
+    if (b.shape.splits > 1)
+        add_splits(&b);
     lower_leave(lower, start);
 }
 
 const Provider provider_blocked = {
     .name = "blocked",
-    .doc = "square tiles of the result, each by a block of threads that share the operands",
+    .doc = "tiles of the result, each by a block of threads that share the operands",
     .knob = blocked_knobs,
     .forms = 1u << FORM_CONTRACTION,
     .offers = blocked_offers,

@@ -119,6 +119,8 @@ StorageId lower_shared_storage(Lower *lower, DType dtype, int64_t elements); /* 
 StorageId lower_weights_storage(Lower *lower, ValueId value, const Packing *packing, int64_t elements);
 const Local *lower_local(Lower *lower, const char *name, DType dtype, bool lanes);
 const Local *lower_registers(Lower *lower, const char *name, DType dtype, bool lanes, int64_t rows, int64_t columns);
+/* The same for counts of unrolled loops.  The name is that of no other in the kernel. */
+const Local *lower_array(Lower *lower, const char *name, DType dtype, int64_t rows, int64_t columns);
 /* The expression, or a local with its value where it is not as short as a name. */
 const Expr *lower_named(Lower *lower, const Expr *expr);
 

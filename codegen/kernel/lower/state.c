@@ -207,6 +207,12 @@ const Local *lower_registers(Lower *lower, const char *name, DType dtype, bool l
     return arena_copy(lower->arena, &local, sizeof local);
 }
 
+const Local *lower_array(Lower *lower, const char *name, DType dtype, int64_t rows, int64_t columns)
+{
+    Local local = {.name = name, .dtype = dtype, .extent = {rows, columns}, .array = true, .id = lower->name_count++};
+    return arena_copy(lower->arena, &local, sizeof local);
+}
+
 const Local *lower_local(Lower *lower, const char *name, DType dtype, bool lanes)
 {
     return lower_registers(lower, name, dtype, lanes, 0, 0);
