@@ -330,8 +330,8 @@ static void add_splits(Blocked *b)
 enum { KNOB_ROWS, KNOB_COLUMNS, KNOB_GROUPS, KNOB_SPLITS };
 
 static const KnobSpec blocked_knobs[] = {
-    {"rows", 128, "of the result that a block of threads sums up: a power of two"},
-    {"columns", 128, "likewise"},
+    {"tile_rows", 128, "of the result that a block of threads sums up: a power of two"},
+    {"tile_columns", 128, "likewise"},
     {"groups", 8, "of a block's threads, that share out the depth of a step: a power of two"},
     {"splits", 16, "blocks that share out the depth of a tile: what each sums up is added up by a second launch"},
     {NULL, 0, NULL},

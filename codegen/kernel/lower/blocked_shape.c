@@ -20,7 +20,7 @@
 #define LAUNCH               2500 /* cycles between two kernels */
 #define LINE                 24   /* bytes that a multiprocessor has from memory in a cycle */
 #define SECTOR               8    /* floats that memory gives at least */
-#define MOST_FETCHED         24   /* elements that a thread has under way */
+#define MOST_FETCHED         32   /* elements that a thread has under way */
 #define MOST_SUMS            4    /* rows, and columns, of a thread */
 #define MOST_THREADS         256
 
@@ -100,15 +100,16 @@ static int64_t each_of(int64_t extent)
     return each;
 }
 
-/* Where one thread has all rows, it has one column of those that all fetch: else it would fetch very many. */
+/* Up to four of each, fewer where the threads would have to fetch very many. */
 static void set_each(const Blocked *b, BlockedShape *shape)
 {
     shape->each_row = each_of(least(shape->rows, b->rows));
     shape->each_column = each_of(least(shape->columns, b->columns));
-    if (shape->rows == shape->each_row)
-        shape->each_column = 1;
-    else if (shape->columns == shape->each_column)
-        shape->each_row = 1;
+    while ((shape->rows + shape->columns) * BLOCKED_STEP > MOST_FETCHED * blocked_group(shape) &&
+           shape->each_row * shape->each_column > 1) {
+        bool wider = shape->each_column >= shape->each_row;
+        shape->each_row /= wider ? 1 : 2, shape->each_column /= wider ? 2 : 1;
+    }
 }
 
 static void try_shape(const Blocked *b, const BlockedShape *shape, BlockedShape *best, double *fewest)

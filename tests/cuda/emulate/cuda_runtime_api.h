@@ -19,7 +19,7 @@ typedef struct CUstream_st *cudaStream_t;
 #define __device__
 #define __forceinline__ inline
 #define __launch_bounds__(threads)
-#define __shared__ static
+#define __shared__       static
 #define __align__(bytes) __attribute__((aligned(bytes)))
 #define NNC_LAUNCH(kernel, blocks, threads, stream, ...)                                                               \
     ((void)(stream), emulate::launch((blocks), (threads), [&] { kernel(__VA_ARGS__); }))
