@@ -74,7 +74,7 @@ bool onnx_body_names(OnnxNode *n, Text *out, OnnxValue *const *value, size_t cou
     for (size_t i = 0; i < count; i++) {
         if (!value[i]->type)
             return onnx_no(n, "its body gives a sequence or an optional");
-        if (value[i]->count)
+        if (onnx_is_open(value[i]))
             return onnx_no(n, "its body gives what is as large as data say");
         text_printf(out, "%s%s", i ? ", " : "", onnx_name_value(n->onnx, value[i]));
     }

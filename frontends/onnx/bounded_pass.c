@@ -237,11 +237,17 @@ bool onnx_check_counts(OnnxNode *n)
 {
     for (uint32_t i = 0; i < n->in_count; i++) {
         const OnnxValue *value = n->in[i];
-        if (value && value->count && !passes(n, i, value) && !onnx_mask_count(n, i) && !onnx_pass_alone(n, i))
-            return onnx_no(n,
-                           "'%s' is as large as data say: it can be a result, or go on to what moves or computes each "
-                           "entry by itself",
-                           n->proto->input[i]);
+        if (!value || !value->count || passes(n, i, value) || onnx_mask_count(n, i) || onnx_pass_alone(n, i))
+            continue;
+        if (value->count->whole) { /* else it would be refused */
+            n->count = NULL;
+            n->counted = 0;
+            continue;
+        }
+        return onnx_no(n,
+                       "'%s' is as large as data say: it can be a result, or go on to what moves or computes each "
+                       "entry by itself",
+                       n->proto->input[i]);
     }
     return true;
 }

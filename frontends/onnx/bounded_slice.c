@@ -24,11 +24,23 @@ static bool moves_counted(const OnnxNode *n)
     return false;
 }
 
+/* Are the ends, inputs perhaps, a known number apart? */
+static bool has_length(const OnnxNode *n)
+{
+    int64_t apart;
+    bool lists = n->in[1]->type && n->in[2]->type && n->in[1]->type->shape.rank == 1 && n->in[2]->type->shape.rank == 1;
+    int64_t count = lists ? least(n->in[1]->type->shape.dim[0], n->in[2]->type->shape.dim[0]) : 0;
+    for (int64_t i = 0; i < count; i++)
+        if (!onnx_find_distance(n->in[1], n->in[2], i, &apart))
+            return false;
+    return count > 0;
+}
+
 bool onnx_slice_is_open(const OnnxNode *n)
 {
     if (n->opset < 10 || n->in_count < 3 || !onnx_has(n, 0) || !n->in[1] || !n->in[2])
         return false;
-    return moves_counted(n) ||
+    return moves_counted(n) || has_length(n) ||
            ((is_computed(n->in[1]) || is_computed(n->in[2])) && (n->in[1]->known || is_computed(n->in[1])) &&
             (n->in[2]->known || is_computed(n->in[2])));
 }
@@ -153,20 +165,33 @@ static const char *position(OpenSlice *s, uint32_t operand, uint32_t i)
                : NULL;
 }
 
-/* Entries from one position to another, moved to the front */
+/* How many entries there are between its ends, at most; `whole`: so many, where these are in range. */
+static int64_t most_between(const OpenSlice *s, uint32_t i, bool *whole)
+{
+    int64_t extent = onnx_dim(s->node, 0, s->axis), apart;
+    *whole = onnx_find_distance(s->node->in[1], s->node->in[2], i, &apart) && apart > 0 && apart <= extent;
+    return *whole ? apart : extent;
+}
+
+/* Entries from one position to another, moved to the front.  Where another axis is counted, those that are a known
+ * number apart are all taken to be there. */
 static bool cut_running(OpenSlice *s, uint32_t i)
 {
     OnnxNode *n = s->node;
-    long long extent = onnx_dim(n, 0, s->axis);
-    if (s->limited)
+    bool whole;
+    long long extent = onnx_dim(n, 0, s->axis), longest = most_between(s, i, &whole);
+    bool counts = !s->limited && !s->count;
+    if (!counts && s->limited && !whole)
         return onnx_no(n, "several of its axes have ends that are known only when running");
-    if (s->count || extent < 1)
+    if (extent < 1 || (!counts && (!whole || s->count_axis == s->axis)))
         return onnx_no(n, "its ends are known only when running, and what it slices is as large as data say");
-    const char *begin = position(s, 1, i), *end = begin ? position(s, 2, i) : NULL;
-    if (!end || !limit(s, onnx_text(n, "maximum(%s - %s, 0)", end, begin)))
+    const char *begin = position(s, 1, i), *end = begin && counts ? position(s, 2, i) : begin;
+    if (!end || (counts && !limit(s, onnx_text(n, "maximum(%s - %s, 0)", end, begin))))
         return false;
+    if (counts)
+        s->count->whole = whole;
     s->x = onnx_text(n, "gather(%s, minimum(iota(axis = 0, shape = [%lld], dtype = i64) + %s, %lld), axis = %u)", s->x,
-                     extent, begin, extent - 1, s->axis);
+                     longest, begin, extent - 1, s->axis);
     return true;
 }
 

@@ -31,12 +31,19 @@ typedef struct OnnxValue {   /* what a name of the model stands for */
     bool bad;                /* an error has been reported */
     struct OnnxValue *count; /* so many entries along an axis are there, the rest is padding; NULL: all */
     uint32_t count_axis;
+    bool whole;                    /* a count: it leaves out nothing, unless positions of a slice are out of range */
     struct OnnxValue *number;      /* a sum of truths as an i64[], once it counts entries of others; NULL */
     struct OnnxValue *const *item; /* of a sequence */
     uint32_t item_count;
     bool sequence, absent; /* absent: an optional without a value */
     bool left_out;         /* what a function's call does not give */
 } OnnxValue;
+
+/* Do data say how many entries it has? */
+static inline bool onnx_is_open(const OnnxValue *value)
+{
+    return value->count && !value->count->whole;
+}
 
 typedef struct OnnxLayer { /* a call of the library's that has params of its own */
     const char *label, *wish;
@@ -279,6 +286,8 @@ bool onnx_write_counted_size(OnnxNode *node);
 /* The extents that an operand lists: known, or those of a value with a count, which result 0 then has. */
 bool onnx_known_extents(OnnxNode *node, uint32_t operand, const int64_t **dim, uint32_t *count);
 bool onnx_write_counted_concat(OnnxNode *node, int64_t axis);
+/* bounded_apart.c: is the position `at` of one list always so far behind that of another? */
+bool onnx_find_distance(const OnnxValue *begin, const OnnxValue *end, int64_t at, int64_t *distance);
 /* bounded_slice.c: of a Slice, are its ends computed when running?  It is as large as these say. */
 bool onnx_slice_is_open(const OnnxNode *node);
 bool onnx_write_open_slice(OnnxNode *node);

@@ -72,13 +72,24 @@ static bool import_output(Onnx *onnx, const OnnxScope *scope, const char *name, 
     return true;
 }
 
+/* Does the model say that as many are there as may be? */
+static bool has_extent(const Onnx__ValueInfoProto *output, const OnnxValue *value)
+{
+    const Onnx__TypeProto *type = output->type;
+    const Onnx__TensorShapeProto *shape = type && type->tensor_type ? type->tensor_type->shape : NULL;
+    if (!shape || shape->n_dim != value->type->shape.rank)
+        return false;
+    uint32_t axis = value->count_axis;
+    return shape->dim[axis]->has_dim_value && shape->dim[axis]->dim_value == value->type->shape.dim[axis];
+}
+
 /* Counts of what is as large as data say stand behind all others: y.count. */
 static bool add_counts(Onnx *onnx, const OnnxScope *scope, OnnxResults *results)
 {
     const Onnx__GraphProto *graph = onnx->model->graph;
     for (size_t i = 0; i < graph->n_output; i++) {
         OnnxValue *value = onnx_lookup_here(scope, onnx, text_of(graph->output[i]->name));
-        if (!value->count)
+        if (!value->count || (value->count->whole && has_extent(graph->output[i], value)))
             continue;
         const char *plain = onnx_identifier(onnx, graph->output[i]->name);
         Str name = str_from(onnx_unique(onnx, str_format(onnx->arena, "%s.count", plain).ptr));

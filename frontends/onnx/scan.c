@@ -167,7 +167,7 @@ static bool write_scan(OnnxNode *n)
     bool good = onnx_body_import(n, scope, s.body, value);
     for (uint32_t i = 0; good && i < s.states + s.stacked; i++) /* what the body captures is named in it */
         good = !value[i]->type   ? onnx_no(n, "its body gives a sequence")
-               : value[i]->count ? onnx_no(n, "its body gives what is as large as data say")
+               : onnx_is_open(value[i]) ? onnx_no(n, "its body gives what is as large as data say")
                                  : (next[i] = onnx_name_value(onnx, value[i])) != NULL;
     Text text = {0};
     Str body = onnx_block_close(onnx);

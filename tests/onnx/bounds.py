@@ -415,6 +415,47 @@ def slices_from_a_computed_position_on(t):
 
 
 @case
+def slices_as_long_as_a_number(t):
+    """table[p:p + 3], in several ways to say it: beside what has three entries, as a result of three, or as many as are left"""
+    table, x = DICE.normal(size=(9, 4)).astype("f4"), DICE.normal(size=(1, 3, 4)).astype("f4")
+    ways = [[node("Add", ["p", "three"], ["q"]), node("Identity", ["p"], ["b"])],
+            [node("Cast", ["p"], ["w"], to=6), node("Sub", ["w", "less"], ["u"]), node("Cast", ["u"], ["q"], to=7), node("Identity", ["p"], ["b"])],
+            [node("Concat", ["p", "three"], ["l"], axis=0), node("Gather", ["l", "zero"], ["b"]), node("Add", ["three", "b"], ["q"])]]
+    weights = [tensor("table", table), tensor("three", numpy.array([3])), tensor("less", numpy.array([-3], "i4")), tensor("zero", numpy.array([0])),
+               tensor("w4", DICE.normal(size=(4, 4)).astype("f4"))]
+    for way in ways:
+        rows = [*way, node("Slice", ["table", "b", "q", "zero"], ["rows"])]
+        m = model(graph([*rows, node("Add", ["x", "rows"], ["y"]), node("Sqrt", ["y"], ["r"])], [value("x", [1, 3, 4]), value("p", [1], 7)], [value("y", None)], weights), opset=17)
+        for p in (0, 2, 6):
+            numpy.testing.assert_allclose(t.value(m, x=x, p=numpy.array([p])), x + table[p:p + 3], 1e-6)
+        m = model(graph(rows, [value("p", [1], 7)], [value("rows", [3, 4])], weights), opset=17)
+        numpy.testing.assert_array_equal(t.value(m, "rows", p=numpy.array([5])), table[5:8])
+        assert "rows.count" not in t.text(m)
+        m = model(graph(rows, [value("p", [1], 7)], [value("rows", None)], weights), opset=17)
+        for p in (4, 7, 9, 12):
+            got, count = (t.value(m, name, p=numpy.array([p])) for name in ("rows", "rows.count"))
+            assert got.shape == (3, 4)
+            numpy.testing.assert_array_equal(got[:count], table[p:p + 3])
+
+
+@case
+def slices_of_several_axes_as_long_as_numbers(t):
+    """x[2 * i : 2 * (i + 1), j : j + 4], as XLA's dynamic slices are exported; and what sums over them sees what is there"""
+    nodes = [node("Mul", ["i", "two"], ["a"]), node("Add", ["i", "one"], ["n"]), node("Mul", ["n", "two"], ["b"]), node("Concat", ["a", "j"], ["from"], axis=0),
+             node("Add", ["j", "four"], ["k"]), node("Concat", ["b", "k"], ["to"], axis=0), node("Slice", ["x", "from", "to", "axes"], ["y"])]
+    weights = [tensor(name, numpy.array(v)) for name, v in (("two", [2]), ("one", [1]), ("four", [4]), ("axes", [1, 0]), ("zero", [0]))]
+    x = DICE.normal(size=(9, 8)).astype("f4")
+    given = [value("x", [9, 8]), value("i", [1], 7), value("j", [1], 7)]
+    m = model(graph(nodes, given, [value("y", [4, 2])], weights), opset=17)
+    for i, j in ((0, 0), (3, 5), (1, 2)):
+        numpy.testing.assert_array_equal(t.value(m, x=x, i=numpy.array([i]), j=numpy.array([j])), x[j:j + 4, 2 * i:2 * (i + 1)])
+    rows = [*nodes[:3], node("Slice", ["x", "a", "b", "one"], ["y"]), node("ReduceSum", ["y", "one"], ["sum"], keepdims=0)]
+    m = model(graph(rows, given[:2], [value("sum", [9])], weights), opset=17)
+    for i in (0, 2, 3, 4, 7):
+        numpy.testing.assert_allclose(t.value(m, "sum", x=x, i=numpy.array([i])), x[:, 2 * i:2 * (i + 1)].sum(1), 1e-5, 1e-6)
+
+
+@case
 def slices_as_long_as_something_else(t):
     size = [node("Shape", ["a"], ["s"]), node("Gather", ["s", "zero"], ["n"]), node("Add", ["zero", "n"], ["end"])]
     whole = Found(t, *size, node("Slice", ["a", "zero", "end", "zero"], ["y"]))
