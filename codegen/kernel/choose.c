@@ -40,10 +40,20 @@ static bool marks_agree(const Lower *lower, const Kernel *kernel, const KernelMa
     return true;
 }
 
+/* Does each thread want scratch of its own?  On a GPU none has. */
+static bool takes_scratch_per_thread(const Recipe *recipe)
+{
+    bool takes = false;
+    for (uint32_t i = 0; i < recipe->scratch_count; i++)
+        takes |= recipe->scratch[i].per_thread;
+    return takes;
+}
+
 bool recipe_offered(Lower *lower, const Kernel *kernel, Recipe *recipe)
 {
     return recipe->provider->forms >> kernel->form & 1 && provider_serves(recipe->provider, lower->target) &&
-           recipe->provider->offers(lower, kernel, recipe);
+           recipe->provider->offers(lower, kernel, recipe) &&
+           !(lower->target->team && takes_scratch_per_thread(recipe));
 }
 
 static bool follow_mark(Lower *lower, Kernel *kernel, const KernelMark *mark)

@@ -81,7 +81,7 @@ static bool is_spilled(const Lower *lower, const Rows *rows, const Node *node)
 {
     ValueId value = node->out[0];
     bool several = lower->users->first[value + 1] - lower->users->first[value] > 1;
-    return !rows->team && is_full(lower, rows, value) &&
+    return !lower->target->team && is_full(lower, rows, value) &&
            ((several && node_is_expensive(node)) || (!extremes_exact(node) && equals_extreme(lower, value)));
 }
 
