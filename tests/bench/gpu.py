@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Networks on this machine's GPU beside PyTorch, in f32: microseconds of a run, and where they go.
 
-    gpu.py build/nnc [--batch N] [--kernels N] [--turns N] [NETWORK ...]
+    gpu.py [--batch N] [--kernels N] [--turns N] build/nnc [NETWORK ...]
 
 Both run as captured CUDA graphs on weights that lie in device memory; PyTorch eagerly, with cuDNN's own search for the fastest
 algorithm, once in full f32 as nnc computes and once with tf32 products, and each as the faster of NCHW and channels last.
@@ -171,7 +171,7 @@ def main():
     parser.add_argument("--batch", type=int, default=1)
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--kernels", type=int, default=0)
-    arguments = parser.parse_args()
+    arguments = parser.parse_intermixed_args()
     arguments.nnc = pathlib.Path(arguments.nnc).resolve()
     names = arguments.network or [*VISION, *(TEXT if arguments.batch == 1 else [])]
     print(f"{'':16} {'nnc':>10} {'PyTorch':>10} {'ratio':>7} {'tf32':>10} {'ratio':>7}   (us; ratios: PyTorch by nnc)")

@@ -25,6 +25,7 @@
 #define LAUNCH               6200 /* cycles between two kernels */
 #define LINE                 17   /* bytes that a multiprocessor has from memory in a cycle */
 #define SECTOR               8    /* floats that memory gives at least */
+#define FEWEST_ACROSS        16   /* rows, or columns, of a tile, where the result has as many */
 #define MOST_FETCHED         32   /* elements that a thread has under way */
 #define MOST_SUMS            4    /* rows, and columns, of a thread */
 #define MOST_THREADS         256
@@ -147,17 +148,36 @@ static void try_tile(const Blocked *b, const BlockedShape *asked, BlockedShape s
     }
 }
 
+static int64_t power_below(int64_t number)
+{
+    int64_t power = 1;
+    while (power <= number / 2)
+        power *= 2;
+    return power;
+}
+
+/* Tiles that are tried where nobody asks for one: few elements across would be fetched again by many blocks, and many
+ * more than the result has would be fetched in vain. */
+static bool is_sensible(const Blocked *b, const BlockedShape *shape)
+{
+    bool small = shape->rows < least(FEWEST_ACROSS, power_below(b->rows)) ||
+                 shape->columns < least(FEWEST_ACROSS, power_below(b->columns)) ||
+                 (shape->rows == FEWEST_ACROSS && shape->columns == FEWEST_ACROSS);
+    bool large =
+        (shape->rows >= 2 * b->rows && shape->rows > 1) || (shape->columns >= 2 * b->columns && shape->columns > 1);
+    return !small && !large;
+}
+
 bool blocked_choose(const Blocked *b, BlockedShape *shape)
 {
     double fewest = -1;
+    bool asked = shape->rows != KNOB_FREE || shape->columns != KNOB_FREE;
     BlockedShape best = *shape, next;
     for (next.rows = 1; next.rows <= 128; next.rows *= 2)
         for (next.columns = 1; next.columns <= 128; next.columns *= 2) {
             set_each(b, &next);
-            bool wasteful =
-                (next.rows >= 2 * b->rows && next.rows > 1) || (next.columns >= 2 * b->columns && next.columns > 1);
             if (agrees(shape->rows, next.rows) && agrees(shape->columns, next.columns) &&
-                (!wasteful || shape->rows != KNOB_FREE || shape->columns != KNOB_FREE))
+                (asked || is_sensible(b, &next)))
                 try_tile(b, shape, next, &best, &fewest);
         }
     *shape = best;

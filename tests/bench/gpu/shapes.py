@@ -144,7 +144,7 @@ def main():
     parser.add_argument("nnc", type=pathlib.Path)
     parser.add_argument("name", nargs="*", default=list(CONTRACTIONS))
     parser.add_argument("--most", type=int, default=48)
-    arguments = parser.parse_args()
+    arguments = parser.parse_intermixed_args()
     arguments.nnc = arguments.nnc.resolve()
     with tempfile.TemporaryDirectory() as temporary:
         folders = {name: pathlib.Path(temporary) / name for name in arguments.name}
