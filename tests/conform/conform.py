@@ -8,7 +8,7 @@ The reference evaluator runs each through `nnc run MODEL --input NAME=FILE ... -
 program in the place of nnc, when there are words for it after `--`.  Emitted code of
 all models is built into one program, without a warning, and runs at once.  Speaks TAP: one result per op.  An op of the
 op table without a case fails.  --sanitize builds emitted code under AddressSanitizer and UBSan, where every array is a
-block of its own.  Elementwise arithmetic must be exact; the tolerance of everything else stands with its
+block of its own; of CUDA code on the emulated device it finds races.  Elementwise arithmetic must be exact; the tolerance of everything else stands with its
 cases, and the reference evaluator must be within one unit in the last place of a sum.
 """
 
@@ -34,6 +34,7 @@ import build
 
 PER_MODEL = 60
 OPTIMIZE = ["-O1", "-ffp-contract=fast", "-fno-math-errno"]  # as `nnc compile --emit lib`, in less time
+RACES = ["-g", "-fsanitize=thread"]  # of the emulated device
 SANITIZE = ["-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 
 
@@ -107,7 +108,8 @@ def compile_model(model, arguments):
     if arguments.target.startswith("cuda"):
         error = build.command([arguments.nnc, "compile", model.path(), "-o", model.folder, "--target", arguments.target,
                                "--emit", "cuda", "--weights", "c"])
-        error = error or build.cuda_object(model.folder / f"{model.name}.cu", model.sizes(), arguments.cc)
+        races = RACES if arguments.sanitize and arguments.cc != build.NVCC else []
+        error = error or build.cuda_object(model.folder / f"{model.name}.cu", model.sizes(), arguments.cc, *races)
         if error:
             model.fail(error)
         return
@@ -128,8 +130,9 @@ def run_emitted(models, folder, arguments):
     """All of them in one process."""
     build.side_by_side(lambda model: compile_model(model, arguments), models)
     built = [m for m in models if m.is_built()]
-    flags = SANITIZE if arguments.sanitize else []
-    flags = flags + build.cuda_libraries(arguments.cc) if arguments.target.startswith("cuda") else []
+    cuda = arguments.target.startswith("cuda")
+    flags = [] if not arguments.sanitize else SANITIZE if not cuda else RACES
+    flags = flags + (build.cuda_libraries(arguments.cc) if cuda else [])
     error = build.link(folder, [m.name for m in built], [m.folder / f"{m.name}.o" for m in built], arguments.cc, *flags)
     data = b"".join(to_bytes(t) for m in built for c in m.cases for t in c.inputs)
     if not error:

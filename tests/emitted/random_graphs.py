@@ -6,8 +6,8 @@
 
 Ten graphs become one program around host.c, for each compiler and level of optimization; those for CUDA run on a
 GPU by --cc nvcc, else on the emulated device of tests/cuda/emulate.
---control has loops and branches in them.  --sanitize builds with AddressSanitizer, --races with ThreadSanitizer, and both
-run what nvcc has made under compute-sanitizer; --library asks OpenBLAS to compute what it can.  A graph that goes wrong is shrunk; its seed, how it was compiled and its text are printed.  Speaks TAP: one result for
+--control has loops and branches in them.  --sanitize builds with AddressSanitizer, --races with ThreadSanitizer, which
+knows the threads of the emulated device, and both run what nvcc has made under compute-sanitizer; --library asks OpenBLAS to compute what it can.  A graph that goes wrong is shrunk; its seed, how it was compiled and its text are printed.  Speaks TAP: one result for
 each ten graphs.
 """
 
@@ -78,7 +78,8 @@ class Run:
         """The object beside the source; None or the error."""
         if self.arguments.target.startswith("cuda"):
             sizes = [line.split() for line in source.with_suffix(".sizes").read_text().splitlines()]
-            return build.cuda_object(source.with_suffix(".cu"), sizes, self.way[0])
+            races = ["-g", "-fsanitize=thread"] if self.arguments.races and self.way[0] != build.NVCC else []
+            return build.cuda_object(source.with_suffix(".cu"), sizes, self.way[0], *races)
         return build.compile_source(source, self.arguments.target, self.way[0], *self.flags())
 
     def go(self):

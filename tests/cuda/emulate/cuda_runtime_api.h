@@ -1,8 +1,8 @@
 /* CUDA on a CPU, as far as emitted code uses it, so that tests run where no GPU is: g++ -x c++ -I this folder.
  *
  * A launch calls the kernel for every thread of every block, the last first, so that what depends on another order
- * shows.  A kernel whose threads meet runs its blocks one by one, each thread on a stack of its own (ucontext); it
- * aborts when some threads of a block wait and others have ended. */
+ * shows; what races finds ThreadSanitizer (races.h).  A kernel whose threads meet runs its blocks one by one, each
+ * thread on a stack of its own (ucontext); it aborts when some threads of a block wait and others have ended. */
 #ifndef NNC_TESTS_EMULATE_CUDA_RUNTIME_API_H
 #define NNC_TESTS_EMULATE_CUDA_RUNTIME_API_H
 
@@ -10,6 +10,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <ucontext.h>
+
+#include "races.h"
 
 enum cudaError_t { cudaSuccess = 0, cudaErrorInvalidValue = 1, cudaErrorMemoryAllocation = 2 };
 enum cudaMemcpyKind { cudaMemcpyHostToDevice = 1, cudaMemcpyDeviceToHost = 2, cudaMemcpyDeviceToDevice = 3 };
@@ -29,8 +31,16 @@ inline float __fmul_rn(float a, float b)
     return a * b; /* compiled without contraction */
 }
 
+struct EmulatedNumber {
+    unsigned number;
+    NNC_UNSEEN operator unsigned() const
+    {
+        return number;
+    }
+};
+
 struct EmulatedIndex {
-    unsigned x;
+    EmulatedNumber x;
 };
 inline EmulatedIndex blockIdx, threadIdx, gridDim;
 
@@ -43,6 +53,7 @@ constexpr size_t stack_bytes = 64 << 10;
 struct Fiber {
     ucontext_t context;
     char *stack;
+    void *thread; /* races.h */
     bool done;
 };
 
@@ -52,25 +63,32 @@ inline bool met;                        /* some thread has waited for others */
 inline void (*body)(void *), *argument; /* what a fiber runs */
 inline unsigned char slot[most_threads][8];
 
-inline void fiber_main()
+NNC_UNSEEN inline void fiber_main()
 {
+    comes_after(begin);
     body(argument);
+    comes_before(end);
     fiber[threadIdx.x].done = true;
+    go_back();
     setcontext(&scheduler);
 }
 
-inline void wait()
+NNC_UNSEEN inline void wait()
 {
     const unsigned self = threadIdx.x;
     met = true;
+    comes_before(meeting);
+    go_back();
     swapcontext(&fiber[self].context, &scheduler);
-    threadIdx.x = self;
+    threadIdx.x.number = self;
+    comes_after(meeting);
 }
 
-inline void start(unsigned thread)
+NNC_UNSEEN inline void start(unsigned thread)
 {
     Fiber *f = &fiber[thread];
     f->stack = f->stack ? f->stack : (char *)malloc(stack_bytes);
+    f->thread = new_thread(f->thread);
     f->done = false;
     getcontext(&f->context);
     f->context.uc_stack.ss_sp = f->stack;
@@ -80,16 +98,19 @@ inline void start(unsigned thread)
 }
 
 /* Every thread of the block runs to where it waits, again and again. */
-inline void run_block(unsigned threads)
+NNC_UNSEEN inline void run_block(unsigned threads)
 {
     for (unsigned t = 0; t < threads; t++)
         start(t);
+    comes_before(begin);
     for (unsigned done = 0; done < threads;) {
         done = 0;
         for (unsigned t = threads; t-- > 0;) {
-            threadIdx.x = t;
-            if (!fiber[t].done)
+            threadIdx.x.number = t;
+            if (!fiber[t].done) {
+                go_to(fiber[t].thread);
                 swapcontext(&scheduler, &fiber[t].context);
+            }
             done += fiber[t].done;
         }
         if (done && done < threads) {
@@ -97,25 +118,28 @@ inline void run_block(unsigned threads)
             abort();
         }
     }
+    if (met)
+        comes_after(end);
 }
 
-template <typename Kernel> void launch(long long blocks, unsigned threads, Kernel kernel)
+template <typename Kernel> NNC_UNSEEN void launch(long long blocks, unsigned threads, Kernel kernel)
 {
     body = [](void *k) { (*(Kernel *)k)(); };
     argument = &kernel;
     met = false;
-    gridDim.x = (unsigned)blocks;
+    gridDim.x.number = (unsigned)blocks;
     for (long long b = blocks; b-- > 0;) {
-        blockIdx.x = (unsigned)b;
-        if (met || b == blocks - 1) {
+        blockIdx.x.number = (unsigned)b;
+        if (finds_races || met || b == blocks - 1) {
             run_block(threads);
             continue;
         }
         for (unsigned t = threads; t-- > 0;) {
-            threadIdx.x = t;
+            threadIdx.x.number = t;
             kernel();
         }
     }
+    comes_after(end);
 }
 
 } // namespace emulate
