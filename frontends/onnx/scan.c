@@ -166,9 +166,9 @@ static bool write_scan(OnnxNode *n)
         onnx->block->round = onnx_body_carried(n, "round", module_plain_type(onnx->module, DT_I64, 0, NULL), &s.round);
     bool good = onnx_body_import(n, scope, s.body, value);
     for (uint32_t i = 0; good && i < s.states + s.stacked; i++) /* what the body captures is named in it */
-        good = !value[i]->type   ? onnx_no(n, "its body gives a sequence")
+        good = !value[i]->type          ? onnx_no(n, "its body gives a sequence")
                : onnx_is_open(value[i]) ? onnx_no(n, "its body gives what is as large as data say")
-                                 : (next[i] = onnx_name_value(onnx, value[i])) != NULL;
+                                        : (next[i] = onnx_name_value(onnx, value[i])) != NULL;
     Text text = {0};
     Str body = onnx_block_close(onnx);
     if (good)
