@@ -78,6 +78,7 @@ static bool pass_sliced(OnnxNode *n, const OnnxValue *value)
         if (!onnx_emit(n, "%s = minimum(%s, %lld)", few, onnx_name_value(n->onnx, value->count), (long long)end[i]))
             return false;
         n->count = onnx_written(n, few);
+        n->count->whole = value->count->whole;
     }
     return true;
 }
@@ -88,7 +89,9 @@ static bool multiply_count(OnnxNode *n, int64_t by)
     const char *many = onnx_temp(n, "many");
     if (!onnx_emit(n, "%s = %s * %lld", many, onnx_name_value(n->onnx, n->count), (long long)by))
         return false;
+    bool whole = n->count->whole;
     n->count = onnx_written(n, many);
+    n->count->whole = whole;
     return true;
 }
 

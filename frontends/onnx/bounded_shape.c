@@ -319,11 +319,13 @@ bool onnx_write_counted_concat(OnnxNode *n, int64_t axis)
     Arena *arena = n->onnx->arena;
     OnnxValue **count = ARENA_ARRAY(arena, OnnxValue *, n->in_count);
     int64_t *extent = ARENA_ARRAY(arena, int64_t, n->in_count);
+    bool whole = true;
     Text parts = {0};
     for (uint32_t i = 0; i < n->in_count; i++) {
         text_printf(&parts, "%s, ", onnx_in(n, i));
         count[i] = n->in[i]->count;
         extent[i] = onnx_dim(n, i, axis);
+        whole &= !onnx_is_open(n->in[i]);
     }
     OnnxJoined joined = {.block = n->onnx->block, .count = count, .extent = extent, .parts = n->in_count};
     const OnnxJoined *known = find_joined(n, &joined);
@@ -336,6 +338,7 @@ bool onnx_write_counted_concat(OnnxNode *n, int64_t axis)
     if (!good)
         return false;
     n->count = known ? known->many : onnx_written(n, many);
+    n->count->whole |= whole;
     n->counted = 1;
     n->count_axis[0] = (uint32_t)axis;
     joined.many = n->count;

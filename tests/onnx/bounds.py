@@ -417,17 +417,20 @@ def slices_from_a_computed_position_on(t):
 @case
 def slices_as_long_as_a_number(t):
     """table[p:p + 3], in several ways to say it: beside what has three entries, as a result of three, or as many as are left"""
-    table, x = DICE.normal(size=(9, 4)).astype("f4"), DICE.normal(size=(1, 3, 4)).astype("f4")
+    table, x, w4 = (DICE.normal(size=shape).astype("f4") for shape in ((9, 4), (1, 3, 4), (4, 4)))
     ways = [[node("Add", ["p", "three"], ["q"]), node("Identity", ["p"], ["b"])],
             [node("Cast", ["p"], ["w"], to=6), node("Sub", ["w", "less"], ["u"]), node("Cast", ["u"], ["q"], to=7), node("Identity", ["p"], ["b"])],
             [node("Concat", ["p", "three"], ["l"], axis=0), node("Gather", ["l", "zero"], ["b"]), node("Add", ["three", "b"], ["q"])]]
     weights = [tensor("table", table), tensor("three", numpy.array([3])), tensor("less", numpy.array([-3], "i4")), tensor("zero", numpy.array([0])),
-               tensor("w4", DICE.normal(size=(4, 4)).astype("f4"))]
+               tensor("w4", w4)]
     for way in ways:
         rows = [*way, node("Slice", ["table", "b", "q", "zero"], ["rows"])]
         m = model(graph([*rows, node("Add", ["x", "rows"], ["y"]), node("Sqrt", ["y"], ["r"])], [value("x", [1, 3, 4]), value("p", [1], 7)], [value("y", None)], weights), opset=17)
         for p in (0, 2, 6):
             numpy.testing.assert_allclose(t.value(m, x=x, p=numpy.array([p])), x + table[p:p + 3], 1e-6)
+        more = [*rows, node("Concat", ["rows", "w4"], ["seven"], axis=0), node("Add", ["seven", "sevens"], ["y"])]
+        m = model(graph(more, [value("p", [1], 7)], [value("y", [7, 4])], [*weights, tensor("sevens", numpy.full((7, 4), 7, "f4"))]), opset=17)
+        numpy.testing.assert_allclose(t.value(m, p=numpy.array([6])), numpy.concatenate([table[6:], w4]) + 7, 1e-6)
         m = model(graph(rows, [value("p", [1], 7)], [value("rows", [3, 4])], weights), opset=17)
         numpy.testing.assert_array_equal(t.value(m, "rows", p=numpy.array([5])), table[5:8])
         assert "rows.count" not in t.text(m)
