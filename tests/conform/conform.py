@@ -34,7 +34,7 @@ import build
 
 PER_MODEL = 60
 OPTIMIZE = ["-O1", "-ffp-contract=fast", "-fno-math-errno"]  # as `nnc compile --emit lib`, in less time
-RACES = ["-g", "-fsanitize=thread"]  # of the emulated device
+RACES = ["-O0", "-g", "-fsanitize=thread"]  # of the emulated device; cases do not run long enough to be optimized
 SANITIZE = ["-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 
 

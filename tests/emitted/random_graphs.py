@@ -78,7 +78,7 @@ class Run:
         """The object beside the source; None or the error."""
         if self.arguments.target.startswith("cuda"):
             sizes = [line.split() for line in source.with_suffix(".sizes").read_text().splitlines()]
-            races = ["-g", "-fsanitize=thread"] if self.arguments.races and self.way[0] != build.NVCC else []
+            races = ["-O0", "-g", "-fsanitize=thread"] if self.arguments.races and self.way[0] != build.NVCC else []
             return build.cuda_object(source.with_suffix(".cu"), sizes, self.way[0], *races)
         return build.compile_source(source, self.arguments.target, self.way[0], *self.flags())
 
