@@ -3,6 +3,7 @@
 #     device.sh PYTHON BUILD
 # BUILD has nnc and tests/emitted/random_emit. Exit status 1 when anything is wrong.
 python=$1 build=$2 status=0
+PATH=$PATH:/usr/local/cuda/bin # where nvcc is, when nobody has said so
 cd "$(dirname "$0")/../.." || exit
 
 check() {

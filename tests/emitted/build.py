@@ -52,7 +52,7 @@ def available(target, cc):
     if not shutil.which(cc.split()[0]):
         return False
     if target.startswith("cuda"):
-        return cc != NVCC or command(["nvidia-smi", "-L"]) is None
+        return cc != NVCC or (shutil.which("nvidia-smi") is not None and command(["nvidia-smi", "-L"]) is None)
     return (not FEATURES[target] and not ANYWHERE) or machine_has(target)
 
 

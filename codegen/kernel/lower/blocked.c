@@ -8,6 +8,8 @@
  * Needs: a target with teams, and sums that are long or many.  Otherwise nothing is changed and windows do it. */
 #include "kernel/lower/blocked.h"
 
+#include "base/number.h"
+
 #define MANY 16 /* rows, and columns, for which short sums are worth it */
 #define LONG 64 /* sums, that are worth it for any */
 #define FEW  4  /* rows of a group, for which they are not */
@@ -27,7 +29,7 @@ static Index thread_of(const Blocked *b)
 static Index parallel_loop(const Blocked *b, const char *name, int64_t extent, int64_t step)
 {
     Lower *lower = b->lower;
-    int64_t rounds = (extent + step - 1) / step;
+    int64_t rounds = ceil_div(extent, step);
     const Var *var = index_var_new(lower->arena, name, 0, rounds - 1);
     if (rounds <= 1)
         return index_constant(0);
@@ -44,8 +46,8 @@ static void open_batch(Blocked *b)
 /* The depth of each split: whole steps. */
 static int64_t chunk_of(const Blocked *b)
 {
-    int64_t step = blocked_step(&b->shape), steps = (b->depth + step - 1) / step;
-    return (steps + b->shape.splits - 1) / b->shape.splits * step;
+    int64_t step = blocked_step(&b->shape);
+    return ceil_div(ceil_div(b->depth, step), b->shape.splits) * step;
 }
 
 static void open_tile(Blocked *b, Index *split)
@@ -83,8 +85,7 @@ static int64_t extent_of(const Blocked *b, bool right)
 
 static int64_t fetches(const Blocked *b, bool right) /* of a thread */
 {
-    int64_t elements = extent_of(b, right) * blocked_step(&b->shape), threads = blocked_threads(&b->shape);
-    return (elements + threads - 1) / threads;
+    return ceil_div(extent_of(b, right) * blocked_step(&b->shape), blocked_threads(&b->shape));
 }
 
 /* Element i of a thread; neighbours in memory are those of neighbours. */

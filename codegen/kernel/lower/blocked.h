@@ -66,7 +66,7 @@ void blocked_position(const Blocked *b, Index row, Index column, Index *position
 #define BLOCKED_PAD 4
 
 int64_t blocked_sums(const BlockedShape *shape); /* that groups leave to each other, in shared memory */
-/* A shape that is offered?  Those of -1 are free, and chosen. */
+/* Is there such a shape?  What is KNOB_FREE of its rows, columns, groups and splits is chosen. */
 bool blocked_choose(const Blocked *b, BlockedShape *shape);
 
 #endif

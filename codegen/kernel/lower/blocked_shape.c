@@ -1,6 +1,6 @@
 /* How blocks of threads share a contraction out: the least time by a model of a large GPU, whose figures are those of
- * an H100, from the times of 850 shapes for 20 contractions: what it chooses there takes 4 % more time than the best of
- * these (tests/bench/gpu/shapes.py).
+ * an H100, fitted to the times of 850 shapes for 20 contractions (as tests/bench/gpu/shapes.py takes them): of those
+ * that were timed, the one that it finds fastest takes 4 % more time than the one that is.
  *
  * All blocks of a multiprocessor wait for the slower of two: what they issue, and how long a step takes that waits for
  * memory, of which each has one under way.  Few blocks leave multiprocessors idle, so the depth is split among blocks,
@@ -33,11 +33,6 @@
 int64_t blocked_sums(const BlockedShape *shape)
 {
     return shape->groups > 1 ? shape->groups * shape->rows * shape->columns : 0;
-}
-
-static int64_t tiles(int64_t extent, int64_t tile)
-{
-    return (extent + tile - 1) / tile;
 }
 
 static int64_t results_bytes(const Blocked *b)
@@ -81,14 +76,14 @@ static double step_cycles(const Blocked *b, const BlockedShape *shape)
 
 static double cycles(const Blocked *b, const BlockedShape *shape)
 {
-    int64_t blocks = tiles(b->rows, shape->rows) * tiles(b->columns, shape->columns) * b->batches * shape->splits;
-    int64_t each = tiles(blocks, PROCESSORS), room = RESIDENT / blocked_threads(shape);
+    int64_t blocks = ceil_div(b->rows, shape->rows) * ceil_div(b->columns, shape->columns) * b->batches * shape->splits;
+    int64_t each = ceil_div(blocks, PROCESSORS), room = RESIDENT / blocked_threads(shape);
     int64_t resident = least(least(each, room), MOST_BLOCKS_RESIDENT);
-    double steps = (double)(tiles(tiles(b->depth, shape->splits), blocked_step(shape)) + 1);
+    double steps = (double)(ceil_div(ceil_div(b->depth, shape->splits), blocked_step(shape)) + 1);
     double busy = step_cycles(b, shape),
            step = (double)resident * busy > LATENCY + busy ? (double)resident * busy : LATENCY + busy;
     double sums = (double)(shape->rows * shape->columns) * (double)(shape->groups > 1 ? shape->groups : 0) / BANKS;
-    double total = (double)tiles(each, resident) * (steps * step + (double)resident * sums);
+    double total = (double)ceil_div(each, resident) * (steps * step + (double)resident * sums);
     if (shape->splits > 1)
         total += LAUNCH + (double)results_bytes(b) * (double)(shape->splits + 1) / (PROCESSORS * LINE);
     return total;

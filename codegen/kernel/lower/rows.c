@@ -77,6 +77,7 @@ static bool equals_extreme(const Lower *lower, ValueId value)
     return extreme && equals;
 }
 
+/* Is it kept in scratch, which threads of a GPU have not, when it is computed first? */
 static bool is_spilled(const Lower *lower, const Rows *rows, const Node *node)
 {
     ValueId value = node->out[0];
