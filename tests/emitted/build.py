@@ -56,9 +56,9 @@ def available(target, cc):
     return (not FEATURES[target] and not ANYWHERE) or machine_has(target)
 
 
-def command(words):
+def command(words, folder=None):
     """None, or what a command that failed has said."""
-    done = subprocess.run([str(w) for w in words], capture_output=True, text=True, check=False)
+    done = subprocess.run([str(w) for w in words], cwd=folder, capture_output=True, text=True, check=False)
     return None if done.returncode == 0 else f"{words[0]} ended with status {done.returncode}\n{done.stdout}{done.stderr}"
 
 

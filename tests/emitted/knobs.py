@@ -32,6 +32,7 @@ VALUES = {
     "team": [0, 1, 7, 32, 256, 1024, HUGE],
     "tile_rows": [0, 1, 3, 16, 64, HUGE],
     "tile_columns": [0, 2, 8, 32, 128, HUGE],
+    "sums": [0, 16, 17, 32, 64, HUGE],
     "groups": [0, 1, 3, 4, 32, HUGE],
     "splits": [0, 1, 2, 5, 17, HUGE],
     "outputs": [0, 1, 2, 3, 4, 15, HUGE],
@@ -215,25 +216,25 @@ CASES = {  # what the marked node is, with MARK where the mark stands: (provider
     s = reduce_prod(x, axes = 0) MARK
     y = sqrt(abs(s))
 }"""),
-    "matmul_blocked": ("blocked", ["tile_rows", "tile_columns", "groups", "splits"], """graph g(x: f32[70, 140]) -> (y: f32[70, 48]) {
+    "matmul_blocked": ("blocked", ["tile_rows", "tile_columns", "sums", "groups", "splits"], """graph g(x: f32[70, 140]) -> (y: f32[70, 48]) {
     param w: f32[140, 48] = he_normal(seed = 1)
     y = relu(matmul(x, w)) MARK
 }"""),
-    "vector_blocked": ("blocked", ["tile_rows", "tile_columns", "groups", "splits"], """graph g(x: f32[300], b: f32[70]) -> (y: f32[70]) {
+    "vector_blocked": ("blocked", ["tile_rows", "tile_columns", "sums", "groups", "splits"], """graph g(x: f32[300], b: f32[70]) -> (y: f32[70]) {
     param w: f32[300, 70] = he_normal(seed = 1)
     p = x @ w MARK
     y = p + b
 }"""),
-    "transposed_blocked": ("blocked", ["tile_rows", "tile_columns", "groups", "splits"], """graph g(x: f32[3, 2, 90], z: f32[2, 17, 90]) -> (y: f32[3, 2, 17]) {
+    "transposed_blocked": ("blocked", ["tile_rows", "tile_columns", "sums", "groups", "splits"], """graph g(x: f32[3, 2, 90], z: f32[2, 17, 90]) -> (y: f32[3, 2, 17]) {
     p = reshape(x, shape = [3, 2, 1, 90]) @ transpose(z, axes = [0, 2, 1]) MARK
     y = reshape(p, shape = [3, 2, 17])
 }"""),
-    "groups_blocked": ("blocked", ["tile_rows", "tile_columns", "groups", "splits"], """graph g(x: f32[2, 24, 9, 7]) -> (y: f32[2, 15, 5, 4]) {
+    "groups_blocked": ("blocked", ["tile_rows", "tile_columns", "sums", "groups", "splits"], """graph g(x: f32[2, 24, 9, 7]) -> (y: f32[2, 15, 5, 4]) {
     param w: f32[15, 8, 3, 3] = he_normal(seed = 1)
     p = conv2d(x, w, groups = 3, stride = 2, pad = 1) MARK
     y = relu(p)
 }"""),
-    "pixel_blocked": ("blocked", ["tile_rows", "tile_columns", "groups", "splits"], """graph g(x: f32[3, 100, 1, 1]) -> (y: f32[3, 50, 1, 1]) {
+    "pixel_blocked": ("blocked", ["tile_rows", "tile_columns", "sums", "groups", "splits"], """graph g(x: f32[3, 100, 1, 1]) -> (y: f32[3, 50, 1, 1]) {
     param w: f32[50, 100, 1, 1] = he_normal(seed = 1)
     param b: f32[50] = he_normal(seed = 2)
     p = conv2d(x, w, b) MARK

@@ -14,6 +14,8 @@
 #define LONG 64 /* sums, that are worth it for any */
 #define FEW  4  /* rows of a group, for which they are not */
 
+#define TOGETHER 4 /* elements that a thread reads at once */
+
 typedef struct Shared {
     uint32_t side[2]; /* [depth][rows], [depth][columns] and what pads them */
     uint32_t sums;    /* [group][row][column] */
@@ -41,13 +43,6 @@ static void open_batch(Blocked *b)
 {
     for (uint32_t d = 0; d < b->batch_rank; d++)
         b->batch[d] = parallel_loop(b, lower_loop_names[d], b->batch_extent[d], 1);
-}
-
-/* The depth of each split: whole steps. */
-static int64_t chunk_of(const Blocked *b)
-{
-    int64_t step = blocked_step(&b->shape);
-    return ceil_div(ceil_div(b->depth, step), b->shape.splits) * step;
 }
 
 static void open_tile(Blocked *b, Index *split)
@@ -92,7 +87,7 @@ static int64_t fetches(const Blocked *b, bool right) /* of a thread */
 static Element element_of(const Blocked *b, bool right, Index i)
 {
     Arena *arena = b->lower->arena;
-    bool along_depth = !right || b->product.transposed;
+    bool along_depth = !blocked_lies_across(b, right);
     int64_t inner = along_depth ? blocked_step(&b->shape) : extent_of(b, right);
     Index number = index_add(arena, thread_of(b), index_scale(arena, i, blocked_threads(&b->shape)));
     Index low = index_mod(arena, number, inner), high = index_div(arena, number, inner);
@@ -135,14 +130,17 @@ static int64_t each_of(const Blocked *b, bool right)
     return right ? b->shape.each_column : b->shape.each_row;
 }
 
-/* Of the tile, the rows or columns that the thread sums up: those beside each other go to neighbours. */
+/* Of the tile, the rows or columns that the thread sums up: those beside each other go to neighbours, so that a warp
+ * that reads four for each thread reads what lies together. */
 static Index own(const Blocked *b, bool right, Index i)
 {
     Arena *arena = b->lower->arena;
-    int64_t beside = b->shape.columns / b->shape.each_column;
+    int64_t beside = b->shape.columns / b->shape.each_column, together = least(each_of(b, right), TOGETHER);
     Index at = right ? index_mod(arena, thread_of(b), beside)
                      : index_div(arena, index_mod(arena, thread_of(b), blocked_group(&b->shape)), beside);
-    return index_add(arena, index_scale(arena, at, each_of(b, right)), i);
+    at = index_add(arena, index_scale(arena, at, together), index_mod(arena, i, together));
+    int64_t apart = extent_of(b, right) / each_of(b, right) * together;
+    return index_add(arena, at, index_scale(arena, index_div(arena, i, together), apart));
 }
 
 static Index group_of(const Blocked *b)
@@ -192,27 +190,54 @@ static void add_products(const Blocked *b, const Shared *shared, const Local *ac
     lower_leave(lower, outer);
 }
 
-/* A round fetches its step and adds up the one before it: the last round fetches nothing that is used. */
+/* Where the depth of a round begins: rounds are numbered over all splits, and those of a tap follow each other. */
+static void start_round(Blocked *b, Index round)
+{
+    Arena *arena = b->lower->arena;
+    int64_t step = blocked_step(&b->shape), of_tap = ceil_div(b->depth / b->taps, step);
+    if (b->shape.by_tap) {
+        b->tap = index_div(arena, round, of_tap);
+        round = index_mod(arena, round, of_tap);
+    }
+    b->start = index_scale(arena, round, step);
+}
+
+/* The number of a round, in a loop over all of them; 0 without a loop where there is one. */
+static Index each_round(const Blocked *b, int64_t rounds)
+{
+    Lower *lower = b->lower;
+    const Var *round = index_var_new(lower->arena, "round", 0, rounds - 1);
+    if (rounds == 1)
+        return index_constant(0);
+    lower_enter(lower, &stmt_for(lower->arena, lower->block, round, 0, rounds, 1, LOOP_SERIAL)->body);
+    return index_var(lower->arena, round);
+}
+
+/* A round fetches its step and adds up the one before it. */
 static void add_depth(Blocked *b, const Shared *shared, Index split, const Local *acc)
 {
     Lower *lower = b->lower;
     Arena *arena = lower->arena;
-    int64_t step = blocked_step(&b->shape), chunk = chunk_of(b);
-    const Var *start = index_var_new(arena, "k", 0, chunk);
-    Block *outer = lower_enter(lower, &stmt_for(arena, lower->block, start, 0, chunk + step, step, LOOP_SERIAL)->body);
-    b->start = index_add(arena, index_scale(arena, split, chunk), index_var(arena, start));
-    const Local *next[2] = {lower_array(lower, "next_left", b->dtype, fetches(b, false), 1),
-                            lower_array(lower, "next_right", b->dtype, fetches(b, true), 1)};
+    int64_t rounds = ceil_div(blocked_rounds(b, &b->shape), b->shape.splits);
+    const Local *next[2];
+    Block *outer = lower_enter(lower, lower->block);
+    Index round = each_round(b, rounds);
+    start_round(b, index_add(arena, index_scale(arena, split, rounds), round));
+    for (int right = 0; right < 2; right++)
+        next[right] = lower_array(lower, right ? "next_right" : "next_left", b->dtype, fetches(b, right), 1);
     for (int right = 0; right < 2; right++)
         fetch_tile(b, right, next[right]);
-    Block *round = lower_enter(lower, &stmt_if(arena, lower->block, index_var(arena, start), step, chunk + 1)->body);
-    add_products(b, shared, acc);
-    lower_leave(lower, round);
-    stmt_barrier(arena, lower->block);
+    if (rounds > 1) {
+        Block *inside = lower_enter(lower, &stmt_if(arena, lower->block, round, 1, rounds)->body);
+        add_products(b, shared, acc);
+        lower_leave(lower, inside);
+        stmt_barrier(arena, lower->block);
+    }
     for (int right = 0; right < 2; right++)
         put_tile(b, shared, right, next[right]);
     stmt_barrier(arena, lower->block);
     lower_leave(lower, outer);
+    add_products(b, shared, acc);
 }
 
 /* Results */
@@ -328,11 +353,12 @@ static void add_splits(Blocked *b)
 
 /* The provider */
 
-enum { KNOB_ROWS, KNOB_COLUMNS, KNOB_GROUPS, KNOB_SPLITS };
+enum { KNOB_ROWS, KNOB_COLUMNS, KNOB_SUMS, KNOB_GROUPS, KNOB_SPLITS };
 
 static const KnobSpec blocked_knobs[] = {
     {"tile_rows", 128, "of the result that a block of threads sums up: a power of two"},
     {"tile_columns", 128, "likewise"},
+    {"sums", 64, "of the tile, that a thread adds up at most: 16, 32 or 64"},
     {"groups", 8, "of a block's threads, that share out the depth of a step: a power of two"},
     {"splits", 16, "blocks that share out the depth of a tile: what each sums up is added up by a second launch"},
     {NULL, 0, NULL},
@@ -342,6 +368,7 @@ static BlockedShape asked_shape(const Recipe *recipe)
 {
     return (BlockedShape){.rows = recipe->knob[KNOB_ROWS],
                           .columns = recipe->knob[KNOB_COLUMNS],
+                          .sums = recipe->knob[KNOB_SUMS],
                           .groups = recipe->knob[KNOB_GROUPS],
                           .splits = recipe->knob[KNOB_SPLITS]};
 }
@@ -362,7 +389,8 @@ static bool blocked_offers(Lower *lower, const Kernel *kernel, Recipe *recipe)
     if (!blocked_choose(&b, &b.shape))
         return false;
     recipe->knob[KNOB_ROWS] = b.shape.rows, recipe->knob[KNOB_COLUMNS] = b.shape.columns;
-    recipe->knob[KNOB_GROUPS] = b.shape.groups, recipe->knob[KNOB_SPLITS] = b.shape.splits;
+    recipe->knob[KNOB_SUMS] = b.shape.sums, recipe->knob[KNOB_GROUPS] = b.shape.groups;
+    recipe->knob[KNOB_SPLITS] = b.shape.splits;
     if (b.shape.splits > 1)
         recipe_scratch(lower, recipe, "sums", b.dtype, b.shape.splits * b.batches * b.rows * b.columns, false);
     return true;
@@ -382,6 +410,7 @@ static void blocked_lower(Lower *lower)
     blocked_see(&b);
     b.shape = asked_shape(&lower->kernel->recipe);
     blocked_choose(&b, &b.shape);
+    blocked_pack(&b);
     int64_t step = blocked_step(&b.shape);
     Shared shared = {.side = {lower_shared(lower, b.dtype, step * (b.shape.rows + BLOCKED_PAD), "left"),
                               lower_shared(lower, b.dtype, step * (b.shape.columns + BLOCKED_PAD), "right")}};

@@ -18,7 +18,36 @@ static Index of_group(const Blocked *b, int64_t channels, Index channel)
 static void unflatten_depth(const Blocked *b, Index depth, Index *tap)
 {
     const Shape *w = value_shape(b->lower->graph, b->node->in[1]);
-    index_unflatten(b->lower->arena, depth, w->dim + 1, 1 + b->conv.window.rank, tap);
+    if (b->shape.by_tap) {
+        tap[0] = depth;
+        index_unflatten(b->lower->arena, b->tap, w->dim + 2, b->conv.window.rank, tap + 1);
+    } else
+        index_unflatten(b->lower->arena, depth, w->dim + 1, 1 + b->conv.window.rank, tap);
+}
+
+/* [depth][output] or [tap][channel][output]. */
+void blocked_pack(Blocked *b)
+{
+    int64_t channels = b->depth / b->taps, outputs = b->conv.outputs, taps = b->taps;
+    Packing packing;
+    if (!b->packed)
+        return;
+    memset(&packing, 0, sizeof packing); /* compared as bytes */
+    packing.rank = 3;
+    bool by_tap = b->shape.by_tap;
+    packing.extent[0] = by_tap ? taps : channels, packing.stride[0] = by_tap ? 1 : taps;
+    packing.extent[1] = by_tap ? channels : taps, packing.stride[1] = by_tap ? taps : 1;
+    packing.extent[2] = outputs, packing.stride[2] = b->depth;
+    b->weights = lower_weights(b->lower, b->node->in[1], &packing, b->depth * outputs);
+}
+
+static const Expr *packed_left(const Blocked *b, Index row, Index depth)
+{
+    Arena *arena = b->lower->arena;
+    if (b->shape.by_tap)
+        depth = index_add(arena, index_scale(arena, b->tap, b->depth / b->taps), depth);
+    Index at = index_add(arena, index_scale(arena, depth, b->conv.outputs), of_group(b, b->conv.outputs, row));
+    return expr_load(arena, b->dtype, b->weights, at);
 }
 
 /* Pixels of the result. */
@@ -31,6 +60,8 @@ static void unflatten_column(const Blocked *b, Index column, Index *pixel)
 static const Expr *conv_left(const Blocked *b, Index row, Index depth)
 {
     Index position[MAX_RANK] = {of_group(b, b->conv.outputs, row)};
+    if (b->packed)
+        return packed_left(b, row, depth);
     unflatten_depth(b, depth, position + 1);
     return fetch(b, b->node->in[1], position);
 }
@@ -66,16 +97,23 @@ static const Expr *matmul_operand(const Blocked *b, bool right, Index across, In
     return fetch(b, b->node->in[right], position);
 }
 
+bool blocked_lies_across(const Blocked *b, bool right)
+{
+    return right ? !b->product.transposed : b->packed;
+}
+
 const Expr *blocked_operand(const Blocked *b, bool right, Index across, Index depth)
 {
     Guarded guarded;
-    Guard guard[MAX_RANK + 2];
+    Guard guard[MAX_RANK + 3];
     uint32_t guards = 0;
     lower_guard_open(b->lower, &guarded);
     const Expr *value = b->is_product ? matmul_operand(b, right, across, depth)
                         : right       ? conv_right(b, depth, across, guard, &guards)
                                       : conv_left(b, across, depth);
-    guard[guards++] = (Guard){depth, b->depth};
+    guard[guards++] = (Guard){depth, b->shape.by_tap ? b->depth / b->taps : b->depth};
+    if (b->shape.by_tap)
+        guard[guards++] = (Guard){b->tap, b->taps};
     guard[guards++] = (Guard){across, right ? b->columns : b->rows};
     return lower_guard_close(b->lower, &guarded, value, guard, guards, expr_number(b->lower->arena, b->dtype, 0));
 }
@@ -112,11 +150,12 @@ static void see_product(Blocked *b, const Shape *y)
 static void see_conv(Blocked *b, const Shape *y)
 {
     b->rows = b->conv.outputs / b->conv.groups, b->columns = 1;
-    b->depth = b->conv.channels / b->conv.groups;
     for (uint32_t i = 0; i < b->conv.window.rank; i++) {
         b->columns *= b->conv.window.dim[i].out;
-        b->depth *= b->conv.window.dim[i].size;
+        b->taps *= b->conv.window.dim[i].size;
     }
+    b->depth = b->conv.channels / b->conv.groups * b->taps;
+    b->packed = lower_has_constant_weights(b->lower, b->node, &b->conv);
     b->batch_rank = 2;
     b->batch_extent[0] = y->dim[0], b->batch_extent[1] = b->conv.groups;
 }
@@ -126,6 +165,7 @@ bool blocked_see(Blocked *b)
     const Graph *graph = b->lower->graph;
     const Type *type = value_type(graph, b->node->out[0]);
     b->dtype = reduction_accumulator(type->dtype);
+    b->taps = 1;
     b->is_product = product_of(graph, b->node, &b->product);
     if (b->is_product)
         see_product(b, &type->shape);

@@ -74,7 +74,7 @@ bool lower_has_constant_weights(const Lower *lower, const Node *node, const Conv
         if (value_type(graph, node->in[i])->dtype != DT_F32 || kernel_makes(lower, node->in[i]))
             return false;
     const Value *v = &graph->value[node->in[1]];
-    Shape shape = {2 + conv->window.rank, {conv->outputs, conv->channels}};
+    Shape shape = {2 + conv->window.rank, {conv->outputs, conv->channels / conv->groups}};
     for (uint32_t d = 0; d < conv->window.rank; d++)
         shape.dim[2 + d] = conv->window.dim[d].size;
     return (v->role == ROLE_CONST || v->role == ROLE_PARAM) && !v->trained && !v->type->layout.block &&

@@ -24,8 +24,8 @@ typedef struct VectorImage {
 /* Of two dimensions; false when it is computed, or lies unevenly. */
 bool lower_see_image(Lower *lower, const Node *node, const Var *n, const Var *channels, const Var *lane,
                      VectorImage *image);
-/* Are all operands f32 that the kernel does not make, and the weights [output][channel][h][w], constant, and updated by
- * no entry, so that they are packed when compiling? */
+/* Are all operands f32 that the kernel does not make, and the weights [output][channel of its group][h][w], constant,
+ * and updated by no entry, so that they are packed when compiling? */
 bool lower_has_constant_weights(const Lower *lower, const Node *node, const Convolution *conv);
 
 /* Where in the image the tap of a window is: outside, too. */

@@ -61,7 +61,7 @@ template <typename Call> static void print_time(Call call)
 
 int main()
 {{
-    float *x = filled({x}), *w = filled({w}), *y = filled({y});
+    float *x = filled({x}), *y = filled({y}), *weights = filled({weights} / 4);
     void *arena;
     cudaMalloc(&arena, {arena} + 1);
 {calls}    return 0;
@@ -70,11 +70,11 @@ int main()
 
 
 def product(rows, columns, depth):
-    return f"x: f32[{rows}, {depth}], w: f32[{depth}, {columns}]", f"f32[{rows}, {columns}]", "x @ w"
+    return f"f32[{rows}, {depth}]", f"f32[{depth}, {columns}]", f"f32[{rows}, {columns}]", "x @ w"
 
 
 def conv(outputs, channels, side, window, groups=1):
-    return (f"x: f32[1, {channels}, {side}, {side}], w: f32[{outputs}, {channels // groups}, {window}, {window}]",
+    return (f"f32[1, {channels}, {side}, {side}]", f"f32[{outputs}, {channels // groups}, {window}, {window}]",
             f"f32[1, {outputs}, {side}, {side}]", f"conv2d(x, w, pad = {window // 2}, groups = {groups})")
 
 
@@ -90,8 +90,8 @@ CONTRACTIONS = {
 
 
 def graph(name, contraction, mark):
-    operands, result, call = contraction
-    return f"graph {name}({operands}) -> (y: {result}) {{\n    y = {call}{mark}\n}}\n"
+    x, w, y, call = contraction
+    return f"graph {name}(x: {x}) -> (y: {y}) {{\n    param w: {w} = uniform(low = -1, high = 1, seed = 1)\n    y = {call}{mark}\n}}\n"
 
 
 def shape_of(nnc, contraction, mark, folder):
@@ -106,11 +106,12 @@ def shape_of(nnc, contraction, mark, folder):
 def shapes_of(nnc, contraction, most, folder):
     """The one that is chosen, and others, none twice."""
     sides = [1, 2, 4, 8, 16, 32, 64, 128]
-    all_of = list(itertools.product(sides, sides, [1, 2, 4, 8, 16, 32], [1, 2, 4, 8, 16]))
+    all_of = list(itertools.product(sides, sides, [16, 32, 64], [1, 2, 4, 8, 16, 32], [1, 2, 4, 8, 16]))
     random.Random(1).shuffle(all_of)
     shapes = [shape_of(nnc, contraction, "", folder)]
-    for rows, columns, groups, splits in all_of:
-        mark = f" @kernel(0, blocked, tile_rows = {rows}, tile_columns = {columns}, groups = {groups}, splits = {splits})"
+    for rows, columns, sums, groups, splits in all_of:
+        mark = (f" @kernel(0, blocked, tile_rows = {rows}, tile_columns = {columns}, sums = {sums}, groups = {groups}, "
+                f"splits = {splits})")
         shape = shape_of(nnc, contraction, mark, folder)
         if shape and shape not in shapes:
             shapes.append(shape)
@@ -132,9 +133,10 @@ def build(nnc, name, most, folder):
     for function, words in re.findall(rf"^int ({name}\w*)\((.*)\);", header, re.M):
         given = [re.search(r"(\w+?)_?(\[\d+\])?$", word).group(1) for word in words.split(", ")]
         calls += f"    print_time([&] {{ return {function}({', '.join('0' if g == 'stream' else g for g in given)}); }});\n"
-    extents = {key: re.search(rf" {key}_?\[(\d+)\]", header).group(1) for key in "xwy"}
+    extents = {key: re.search(rf" {key}_?\[(\d+)\]", header).group(1) for key in "xy"}
+    weights = re.search(r"WEIGHTS_BYTES (\d+)|$", header).group(1) or 4  # small ones lie in the source
     arena = re.search(r"ARENA_BYTES (\d+)", header).group(1)
-    (folder / "main.cu").write_text(MAIN.format(name=name, calls=calls, arena=arena, **extents))
+    (folder / "main.cu").write_text(MAIN.format(name=name, calls=calls, arena=arena, weights=weights, **extents))
     subprocess.run(["nvcc", "-O3", f"-arch={os.environ.get('NNC_CUDA_ARCH', 'native')}", "main.cu", "-o", "time"], cwd=folder, check=True)
     return shapes
 
