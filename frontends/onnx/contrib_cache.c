@@ -12,8 +12,10 @@ typedef struct Decoder {
     int64_t batch, steps, heads, groups, width, buffer, total; /* buffer: positions that the past has room for */
     OnnxValue *q, *k, *v;                                      /* [batch, steps, heads * width] */
     const char *start;                                         /* of the new keys, [batch] of i64; NULL: 0 */
-    bool kept, first;                                          /* is there a past; is it the first run, of all keys? */
-    int64_t bits;                                              /* that keys and values are kept in; 0: floats */
+    const char *place; /* their position in the text, where start is not; NULL */
+    const char *end;   /* keys that stay, of a buffer that slides; NULL: all */
+    bool kept, first;  /* is there a past; is it the first run, of all keys? */
+    int64_t bits;      /* that keys and values are kept in; 0: floats */
 } Decoder;
 
 static OnnxValue *put(OnnxNode *n, const char *word, const char *text)
@@ -89,10 +91,37 @@ static bool check_scales(Decoder *d)
     return true;
 }
 
+/* A buffer with room for the window and a few keys more, the oldest of which all go when it is full: how many are there
+ * once so many have come. */
+static const char *still_there(Decoder *d, const char *keys)
+{
+    int64_t spare = d->buffer - onnx_int(d->node, "local_window_size", -1) + 1;
+    return onnx_text(d->node, "%s - %lld * (maximum(%s - %lld, 0) / %lld)", keys, (long long)spare, keys,
+                     (long long)(d->buffer - spare + 1), (long long)spare);
+}
+
+static bool take_window(Decoder *d)
+{
+    OnnxNode *n = d->node;
+    int64_t window = onnx_int(n, "local_window_size", -1);
+    if (!d->kept || window < 1 || d->buffer < window || d->batch != 1 || onnx_has(n, 10) || !onnx_has(n, 5) ||
+        shape_elements(&onnx_type(n, 5)->shape) != 1)
+        return onnx_no(n,
+                       "the buffer that slides is shorter than its window, of several sequences, or comes with a bias");
+    const char *all = onnx_temp(n, "length");
+    d->place = onnx_temp(n, "place"), d->start = onnx_temp(n, "start"), d->end = onnx_temp(n, "end");
+    return onnx_emit(n, "%s = reshape(cast(%s, to = i64), shape = [1]) + 1", all, onnx_in(n, 5)) &&
+           onnx_emit(n, "%s = %s - %lld", d->place, all, (long long)d->steps) &&
+           onnx_emit(n, "%s = %s", d->start, still_there(d, d->place)) &&
+           onnx_emit(n, "%s = %s", d->end, still_there(d, all));
+}
+
 /* How many keys there are at most must be known; how many there are need not. */
 static bool take_lengths(Decoder *d)
 {
     OnnxNode *n = d->node;
+    if (onnx_int(n, "sliding_window_cache", 0))
+        return take_window(d);
     const int64_t *total;
     uint32_t count;
     d->total = d->steps;
@@ -124,10 +153,41 @@ static bool start(Decoder *d, OnnxNode *n)
     d->groups = onnx_int(n, "kv_num_heads", 0);
     if (onnx_rank(n, 0) != 3 || d->heads < 1 || d->groups < 1 || d->heads > INT32_MAX || d->heads % d->groups)
         return onnx_no(n, "its heads cannot be shared out");
-    if (onnx_wants(n, 3) || onnx_has(n, 14) || onnx_has(n, 16) || onnx_int(n, "sliding_window_cache", 0) ||
-        !onnx_int(n, "causal", 1))
-        return onnx_no(n, "it shows its scores, normalises, pads or slides what it reads, or sees what comes after");
+    if (onnx_wants(n, 3) || onnx_has(n, 16))
+        return onnx_no(n, "it shows its scores, or pads what it reads");
+    if (!onnx_int(n, "causal", 1) && onnx_int(n, "local_window_size", -1) > 0)
+        return onnx_no(n, "it has a window of what comes after, too");
+    if (onnx_has(n, 14) != onnx_has(n, 15))
+        return onnx_no(n, "it normalises its queries or its keys alone");
     return take_operands(d) && check_scales(d) && check_past(d) && take_lengths(d);
+}
+
+/* Each head by its root mean square, and the weights of operand i */
+static OnnxValue *normalised(Decoder *d, OnnxValue *x, int64_t heads, uint32_t i, const char *epsilon)
+{
+    OnnxNode *n = d->node, *node = onnx_cover(n, "RMSNormalization", 23, 2);
+    int64_t dim[] = {d->batch, d->steps, heads, d->width}, flat[] = {d->batch, d->steps, heads * d->width};
+    const char *name = onnx_temp(n, "normed");
+    OnnxValue *apart =
+        put(n, "apart", onnx_text(n, "reshape(%s, shape = %s)", onnx_name_value(n->onnx, x), onnx_list(n, dim, 4)));
+    if (!apart)
+        return NULL;
+    onnx_set_operand(node, 0, apart);
+    onnx_set_operand(node, 1, n->in[i]);
+    onnx_add_float(node, "epsilon", onnx_float(n, epsilon, onnx_float(n, "qk_norm_epsilon", 1e-6)));
+    onnx_name_results(node, &name, 1);
+    return onnx_write_cover(n, node)
+               ? put(n, "flat", onnx_text(n, "reshape(%s, shape = %s)", name, onnx_list(n, flat, 3)))
+               : NULL;
+}
+
+static bool normalise(Decoder *d)
+{
+    if (!onnx_has(d->node, 14))
+        return true;
+    d->q = normalised(d, d->q, d->heads, 14, "q_norm_epsilon");
+    d->k = d->q ? normalised(d, d->k, d->groups, 15, "k_norm_epsilon") : NULL;
+    return d->k != NULL;
 }
 
 /* Rotated */
@@ -138,8 +198,8 @@ static OnnxValue *positions(Decoder *d)
     int64_t dim[] = {d->batch, d->steps};
     if (onnx_has(n, 9))
         return n->in[9];
-    const char *behind =
-        d->start ? onnx_text(n, " + reshape(%s, shape = [%lld, 1])", d->start, (long long)d->batch) : "";
+    const char *first = d->place ? d->place : d->start;
+    const char *behind = first ? onnx_text(n, " + reshape(%s, shape = [%lld, 1])", first, (long long)d->batch) : "";
     return put(n, "places", onnx_text(n, "iota(axis = 1, shape = %s)%s", onnx_list(n, dim, 2), behind));
 }
 
@@ -244,9 +304,29 @@ static bool put_each(Decoder *d, const char *past, OnnxValue *x, const char *nam
     return onnx_write_cover(n, node);
 }
 
+/* The same where the buffer slides: behind what is still there of it, of which result i keeps the last */
+static OnnxValue *put_sliding(Decoder *d, OnnxValue *x, uint32_t past, uint32_t i)
+{
+    OnnxNode *n = d->node;
+    const char *name = onnx_temp(n, i == 1 ? "keys" : "values");
+    int64_t room = d->buffer + d->steps - onnx_int(n, "local_window_size", -1);
+    if (!onnx_emit(n,
+                   "%s = dynamic_update(pad(%s, before = [0, 0, 0, 0], after = [0, 0, %lld, 0]), "
+                   "reshape(%s, shape = []), %s, axis = 2)",
+                   name, onnx_in(n, past), (long long)room, d->start, x->name))
+        return NULL;
+    if (onnx_wants(n, i) &&
+        !onnx_emit(n, "%s = dynamic_slice(%s, reshape(%s + %lld - %s, shape = []), %lld, axis = 2)", onnx_out(n, i),
+                   name, d->start, (long long)d->steps, d->end, (long long)d->buffer))
+        return NULL;
+    return onnx_written(n, name);
+}
+
 /* [batch, groups, keys, width], which is result i */
 static OnnxValue *put_kept(Decoder *d, OnnxValue *x, uint32_t past, uint32_t i)
 {
+    if (d->end)
+        return put_sliding(d, x, past, i);
     OnnxNode *n = d->node;
     const char *name = onnx_wants(n, i) ? onnx_out(n, i) : onnx_temp(n, i == 1 ? "keys" : "values");
     bool good;
@@ -283,7 +363,7 @@ static bool attend(Decoder *d, OnnxValue *q, OnnxValue *k, OnnxValue *v)
     }
     if (onnx_has(n, 11))
         onnx_set_operand(node, 7, n->in[11]);
-    onnx_add_int(node, "is_causal", 1);
+    onnx_add_int(node, "is_causal", onnx_int(n, "causal", 1) != 0);
     onnx_add_int(node, "smooth_softmax", onnx_int(n, "smooth_softmax", 0) == 1);
     if (window > 0)
         onnx_add_int(node, "left_window_size", window - 1);
@@ -297,7 +377,7 @@ static bool attend(Decoder *d, OnnxValue *q, OnnxValue *k, OnnxValue *v)
 static bool write_group_query(OnnxNode *n)
 {
     Decoder d;
-    if (!start(&d, n) || !rotate(&d))
+    if (!start(&d, n) || !normalise(&d) || !rotate(&d))
         return false;
     OnnxValue *q = in_heads(&d, d.q, d.heads, "q4"), *k = q ? in_heads(&d, d.k, d.groups, "k4") : NULL,
               *v = k ? in_heads(&d, d.v, d.groups, "v4") : NULL;

@@ -29,12 +29,12 @@ def rotated(x):
     return numpy.concatenate([a * c - b * s, a * s + b * c], -1)
 
 
-def attention(q, k, v, scale=None, window=LENGTH, sink=None):
+def attention(q, k, v, scale=None, window=LENGTH, sink=None, causal=True):
     """Of [batch, heads, steps, width], each step of what came before"""
     k, v = numpy.repeat(k, HEADS // k.shape[1], 1), numpy.repeat(v, HEADS // v.shape[1], 1)
     scores = q @ k.transpose(0, 1, 3, 2) * (scale or WIDTH**-0.5)
     distance = numpy.arange(q.shape[2])[:, None] - numpy.arange(q.shape[2])
-    scores = numpy.where((distance >= 0) & (distance < window), scores, -numpy.inf)
+    scores = numpy.where((distance >= 0) & (distance < window) if causal else True, scores, -numpy.inf)
     e = numpy.exp(scores)
     shares = e / (e.sum(-1, keepdims=True) + (0 if sink is None else numpy.exp(sink)[:, None, None]))
     return (shares @ v).transpose(0, 2, 1, 3).reshape(q.shape[0], q.shape[2], -1)
@@ -125,6 +125,65 @@ def a_window_a_scale_and_sinks(t):
     m = step_model(2, LENGTH, 0, LENGTH, smooth_softmax=1)
     want = attention(rotated(heads(Q, HEADS)), KEYS, VALUES, sink=numpy.zeros(HEADS))
     near(t.value(m, **part(0, LENGTH), length=numpy.full(2, LENGTH - 1, "i4")), want)
+
+
+@case
+def heads_are_normalised_before_they_are_rotated(t):
+    weights = {n: 1 + floats(WIDTH) / 4 for n in ("wq", "wk")}
+
+    def normed(x, w, epsilon):
+        return (x / numpy.sqrt((x * x).mean(-1, keepdims=True) + epsilon) * w).astype("f4")
+
+    for rows, eq, ek in (({}, 1e-6, 1e-6), ({"qk_norm_epsilon": 0.1}, 0.1, 0.1), ({"qk_norm_epsilon": 0.1, "k_norm_epsilon": 0.5}, 0.1, 0.5)):
+        keys = rotated(normed(heads(K, GROUPS), weights["wk"], ek))
+        want = attention(rotated(normed(heads(Q, HEADS), weights["wq"], eq)), keys, VALUES)
+        m = step_model(2, LENGTH, 0, LENGTH, [tensor(n, w) for n, w in weights.items()], ["", "", "", "", "", "wq", "wk"], **rows)
+        given = part(0, LENGTH) | {"length": numpy.full(2, LENGTH - 1, "i4")}
+        near(t.value(m, **given), want)
+        near(t.value(m, "nk", **given), keys)
+
+
+@case
+def attention_may_see_what_comes_after(t):
+    want = attention(rotated(heads(Q, HEADS)), KEYS, VALUES, causal=False)
+    near(t.value(step_model(2, LENGTH, 0, LENGTH, causal=0), **part(0, LENGTH), length=numpy.full(2, LENGTH - 1, "i4")), want)
+
+
+@case
+def what_attention_cannot_do_is_refused(t):
+    def said(*arguments, **attributes):
+        t.write(step_model(1, 1, LENGTH, LENGTH, *arguments, **attributes))
+        return t.run("import", "m.onnx", status=1)
+
+    w = [tensor("w", floats(WIDTH)), tensor("n", numpy.array([1], "i4"))]
+    assert "it has a window of what comes after, too" in said(causal=0, local_window_size=3)
+    assert "it normalises its queries or its keys alone" in said(w, ["", "", "", "", "", "w"])
+    assert "it shows its scores, or pads what it reads" in said(w, ["", "", "", "", "", "", "", "n"])
+
+
+@case
+def a_buffer_that_slides_keeps_the_last(t):
+    """Of a window of 3: buffers of 3 to 5, which drop their oldest keys at once when they are full; steps of one position and of two."""
+    window, want = 3, attention(rotated(heads(Q, HEADS)), KEYS, VALUES, window=3)[:1]
+    for room in (3, 4, 5):
+        spare = room - window + 1
+        kept = [n if n <= room else n - spare * -((room - n) // spare) for n in range(LENGTH + 1)]
+        for steps in (1, 2, LENGTH):
+            m = step_model(1, steps, room, LENGTH, local_window_size=window, sliding_window_cache=1)
+            keys, values = numpy.full((1, GROUPS, room, WIDTH), 9, "f4"), numpy.full((1, GROUPS, room, WIDTH), 9, "f4")
+            for at in range(0, LENGTH, steps):
+                end, given = at + steps, part(at, at + steps, 1) | {"pk": keys, "pv": values, "length": numpy.array([at + steps - 1], "i4")}
+                near(t.value(m, **given), want[:, at:end])
+                keys, values = t.value(m, "nk", **given), t.value(m, "nv", **given)
+                near(keys[:, :, : kept[end]], KEYS[:1, :, end - kept[end] : end])
+                near(values[:, :, : kept[end]], VALUES[:1, :, end - kept[end] : end])
+
+
+@case
+def a_buffer_that_cannot_slide_is_refused(t):
+    for batch, room, window in ((1, 3, 4), (2, 4, 4), (1, 4, -1), (1, 0, 4)):
+        t.write(step_model(batch, 1, room, LENGTH, local_window_size=window, sliding_window_cache=1))
+        assert "shorter than its window, of several sequences, or comes with a bias" in t.run("import", "m.onnx", status=1)
 
 
 @case
