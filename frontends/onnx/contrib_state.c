@@ -138,7 +138,8 @@ static bool write_causal_conv(OnnxNode *n)
 
 typedef struct Linear {
     OnnxNode *node;
-    int64_t batch, steps, q_heads, heads, key, value; /* heads: of keys and values */
+    int64_t batch, steps, q_heads, heads, key, value; /* heads: of values, and states */
+    int64_t k_heads;                                  /* of keys, that several of values may share */
     bool decays, delta, narrow;                       /* narrow: computed in f32, given in f16 or bf16 */
 } Linear;
 
@@ -171,15 +172,18 @@ static bool has_features(const Linear *l, uint32_t i, int64_t features)
 static bool linear_operands_fit(Linear *l)
 {
     OnnxNode *n = l->node;
-    int64_t keys = onnx_rank(n, 1) == 3 ? onnx_dim(n, 1, 2) : 0, values = onnx_rank(n, 2) == 3 ? onnx_dim(n, 2, 2) : 0;
-    if (keys < 1 || values < 1 || keys % l->heads || values % l->heads)
+    int64_t queries = onnx_dim(n, 0, 2), keys = onnx_rank(n, 1) == 3 ? onnx_dim(n, 1, 2) : 0,
+            values = onnx_rank(n, 2) == 3 ? onnx_dim(n, 2, 2) : 0;
+    if (queries < 1 || keys < 1 || values < 1 || queries % l->q_heads || values % l->heads)
         return false;
-    l->key = keys / l->heads, l->value = values / l->heads;
+    l->key = queries / l->q_heads, l->value = values / l->heads, l->k_heads = keys / l->key;
+    if (keys % l->key || l->heads % l->k_heads)
+        return false;
     int64_t state[] = {l->batch, l->heads, l->key, l->value};
-    return has_features(l, 0, l->q_heads * l->key) && has_features(l, 1, keys) && has_features(l, 2, values) &&
+    return has_features(l, 1, keys) && has_features(l, 2, values) &&
            (!onnx_has(n, 3) ||
             (onnx_rank(n, 3) == 4 && memcmp(onnx_type(n, 3)->shape.dim, state, sizeof state) == 0)) &&
-           (!l->decays || has_features(l, 4, l->heads) || has_features(l, 4, keys)) &&
+           (!l->decays || has_features(l, 4, l->heads) || has_features(l, 4, l->heads * l->key)) &&
            (!l->delta || has_features(l, 5, l->heads) || has_features(l, 5, 1));
 }
 
@@ -217,6 +221,20 @@ typedef struct Step { /* names: of a step, of all of them */
     const char *q, *k, *v, *decay, *beta, *qs, *ks, *vs, *decays, *betas;
 } Step;
 
+/* [batch, steps, heads, key, 1] */
+static bool put_keys(const Linear *l, const char *name)
+{
+    OnnxNode *n = l->node;
+    int64_t shared = l->heads / l->k_heads, dim[] = {l->batch, l->steps, l->k_heads, shared, l->key},
+            all[] = {l->batch, l->steps, l->heads, l->key, 1};
+    if (shared == 1)
+        return put_steps(l, name, 1, l->heads, l->key, 1, 0);
+    const char *each = onnx_temp(n, "k");
+    return put_steps(l, each, 1, l->k_heads, 1, l->key, 0) &&
+           onnx_emit(n, "%s = reshape(broadcast(%s, shape = %s), shape = %s)", name, each, onnx_list(n, dim, 5),
+                     onnx_list(n, all, 5));
+}
+
 static bool put_sequences(const Linear *l, Step *s)
 {
     OnnxNode *n = l->node;
@@ -231,7 +249,7 @@ static bool put_sequences(const Linear *l, Step *s)
         return false;
     if (l->delta && !put_steps(l, s->betas, 5, onnx_dim(n, 5, 2), 1, 1, 0))
         return false;
-    return put_steps(l, s->ks, 1, l->heads, l->key, 1, 0) && put_steps(l, s->vs, 2, l->heads, 1, l->value, 0);
+    return put_keys(l, s->ks) && put_steps(l, s->vs, 2, l->heads, 1, l->value, 0);
 }
 
 static const char *first_state(const Linear *l)

@@ -122,8 +122,8 @@ def recurrent(rule, q, k, v, state, decay, beta, scale):
     return numpy.stack(ys, 1).reshape(*q.shape[:2], -1), state
 
 
-def linear(rule, q_heads, heads, steps, decays, betas, known_state=True, **attributes):
-    shape = {"q": q_heads * KEY, "k": heads * KEY, "v": heads * VALUE} | ({"decay": decays} if "gated" in rule else {}) | ({"beta": betas} if "delta" in rule else {})
+def linear(rule, q_heads, heads, steps, decays, betas, known_state=True, k_heads=None, **attributes):
+    shape = {"q": q_heads * KEY, "k": (k_heads or heads) * KEY, "v": heads * VALUE} | ({"decay": decays} if "gated" in rule else {}) | ({"beta": betas} if "delta" in rule else {})
     inputs = [value(n, [BATCH, steps, d]) for n, d in shape.items()] + ([value("past", [BATCH, heads, KEY, VALUE])] if known_state else [])
     operands = ["q", "k", "v", "past" if known_state else "", "decay" if "gated" in rule else "", "beta" if "delta" in rule else ""]
     rows = {"q_num_heads": q_heads, "kv_num_heads": heads, "update_rule": rule} | attributes
@@ -146,6 +146,16 @@ def linear_attention_by_each_rule(t):
 
 
 @case
+def values_may_share_a_key(t):
+    q, k, v, past = floats(BATCH, STEPS, 2, KEY), floats(BATCH, STEPS, 2, KEY), floats(BATCH, STEPS, 4, VALUE), floats(BATCH, 4, KEY, VALUE)
+    want, state = recurrent("linear", q, numpy.repeat(k, 2, 2), v, past, None, None, KEY**-0.5)
+    m = linear("linear", 2, 4, STEPS, 0, 0, k_heads=2)
+    given = {"q": q.reshape(BATCH, STEPS, -1), "k": k.reshape(BATCH, STEPS, -1), "v": v.reshape(BATCH, STEPS, -1), "past": past}
+    near(t.value(m, **given), want)
+    near(t.value(m, "state", **given), state)
+
+
+@case
 def a_step_without_a_state_begins_with_zeros(t):
     q, k, v = floats(BATCH, 1, 2, KEY), floats(BATCH, 1, 2, KEY), floats(BATCH, 1, 2, VALUE)
     want, _ = recurrent("linear", q, k, v, numpy.zeros((BATCH, 2, KEY, VALUE), "f4"), None, None, 0.25)
@@ -161,7 +171,65 @@ def attention_that_is_refused(t):
     assert "its update rule is unknown" in said("gated_linear", 2, 2, 1, 2, 2)
     assert "its heads cannot be shared out" in said("linear", 3, 2, 1, 0, 0)
     assert "its operands do not fit each other" in said("delta", 2, 2, 1, 0, 3)
+    assert "its operands do not fit each other" in said("linear", 2, 4, 1, 0, 0, k_heads=3)
     assert "it keeps the states of several positions" in said("linear", 2, 2, 1, 0, 0, state_window=2)
+
+
+# Gates
+
+
+def gated(op, shapes, results=("y",), kind=1, wide=(), **attributes):
+    inputs = [value(n, s, 1 if n in wide else kind) for n, s in shapes.items()]
+    return model(graph([node(op, list(shapes), list(results), domain="com.microsoft", **attributes)], inputs, [value(r, None, kind) for r in results]),
+                 domains=["com.microsoft"])
+
+
+def sigmoid(x):
+    return 1 / (1 + numpy.exp(-x))
+
+
+@case
+def decays_and_rates_of_updates(t):
+    a, bias, scale, b = floats(2, 3, 4), floats(4), -abs(floats(4)), floats(2, 3, 4)
+    shapes, given = {"a": [2, 3, 4], "bias": [4], "scale": [4], "b": [2, 3, 4]}, {"a": a, "bias": bias, "scale": scale, "b": b}
+    m = gated("LinearAttentionGate", shapes, ("y", "beta"))
+    near(t.value(m, **given), scale * numpy.log1p(numpy.exp(a + bias)))
+    near(t.value(m, "beta", **given), sigmoid(b))
+    half = gated("LinearAttentionGate", shapes, ("y", "beta"), kind=10, wide=("bias", "scale"))
+    found = t.value(half, **given | {"a": a.astype("f2"), "b": b.astype("f2")})
+    assert found.dtype == numpy.float16 and abs(found - scale * numpy.log1p(numpy.exp(a + bias))).max() < 4e-3
+    t.write(gated("LinearAttentionGate", shapes | {"scale": [3]}))
+    assert "its bias or scale has not one element for each head" in t.run("import", "m.onnx", status=1)
+    t.write(gated("LinearAttentionGate", shapes | {"b": [2, 3, 1]}, ("y", "beta")))
+    assert "its update rates do not fit its decays" in t.run("import", "m.onnx", status=1)
+
+
+@case
+def a_norm_with_a_gate(t):
+    x, scale, gate = floats(2, 3, 8), floats(4), floats(2, 3, 8)
+    for each, epsilon in ((4, 1e-5), (4, 0.2)):
+        parts = x.reshape(2, 3, -1, each)
+        normed = (parts / numpy.sqrt((parts * parts).mean(-1, keepdims=True) + epsilon) * scale).reshape(x.shape)
+        for word, by in (("silu", gate * sigmoid(gate)), ("swish", gate * sigmoid(gate)), ("sigmoid", sigmoid(gate))):
+            m = gated("GatedRMSNorm", {"x": [2, 3, 8], "scale": [each], "gate": [2, 3, 8]}, activation=word, epsilon=epsilon)
+            near(t.value(m, x=x, scale=scale, gate=gate), normed * by)
+
+    def said(each=4, gate=8, **attributes):
+        t.write(gated("GatedRMSNorm", {"x": [2, 3, 8], "scale": [each], "gate": [2, 3, gate]}, **attributes))
+        return t.run("import", "m.onnx", status=1)
+
+    assert "its scale or its gate does not fit its operand" in said(each=3) and "does not fit" in said(gate=4)
+    assert "its activation is unknown" in said(activation="tanh")
+
+
+@case
+def a_sum_with_a_gate(t):
+    x, y, gate = floats(2, 3, 5), floats(2, 3, 5), floats(2, 3, 1)
+    near(t.value(gated("GatedAdd", {"x": [2, 3, 5], "d": [2, 3, 5], "gate": [2, 3, 1]}), x=x, d=y, gate=gate), x + y * gate)
+    t.write(gated("GatedAdd", {"x": [2, 3, 5], "d": [2, 3, 5], "gate": [1, 3, 1]}))
+    assert "its operands do not fit each other" in t.run("import", "m.onnx", status=1)
+    t.write(gated("GatedAdd", {"x": [2, 3, 5], "d": [2, 3, 5], "gate": [2, 3, 7], "weight": [7, 1]}))
+    assert "for GPUs alone" in t.run("import", "m.onnx", status=1)
 
 
 if __name__ == "__main__":
