@@ -197,8 +197,8 @@ static bool linear_start(Linear *l, OnnxNode *n)
         return onnx_no(n, "its update rule is unknown");
     if (onnx_int(n, "state_window", 0))
         return onnx_no(n, "it keeps the states of several positions");
-    int64_t most = l->q_heads > l->heads ? l->q_heads : l->heads, least = l->q_heads + l->heads - most;
-    if (onnx_rank(n, 0) != 3 || least < 1 || most > INT32_MAX || most % least)
+    int64_t most = l->q_heads > l->heads ? l->q_heads : l->heads, fewer = l->q_heads > l->heads ? l->heads : l->q_heads;
+    if (onnx_rank(n, 0) != 3 || fewer < 1 || most > INT32_MAX || most % fewer)
         return onnx_no(n, "its heads cannot be shared out");
     l->batch = onnx_dim(n, 0, 0), l->steps = onnx_dim(n, 0, 1);
     l->narrow = dtype_bytes(onnx_type(n, 0)->dtype) < 4;

@@ -55,9 +55,9 @@ static bool take_elements(Table *t)
     const OnnxNarrow *narrow = onnx_narrow(n->in[0]->narrow);
     bool bytes = !narrow && onnx_type(n, 0)->dtype == DT_U8;
     t->bits = bytes ? onnx_int(n, "bits", 4) : 8;
-    t->middle = bytes ? (int64_t)1 << (t->bits - 1) : 0;
     if ((!bytes && (!narrow || narrow->bias || narrow->bits != 4)) || (t->bits != 2 && t->bits != 4 && t->bits != 8))
         return onnx_no(n, "its elements are no integers of 2, 4 or 8 bits");
+    t->middle = bytes ? (int64_t)1 << (t->bits - 1) : 0;
     if (bytes && t->axis != 0)
         return onnx_no(n, "of bytes it picks along another axis than the first");
     return true;

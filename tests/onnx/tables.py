@@ -90,6 +90,7 @@ def tables_that_are_refused(t):
     assert "its scales or zero points do not fit its blocks" in said(d, (6, 2), tensor("z", numpy.zeros((6, 2), "u1")), block_size=16)
     assert "its blocks lie along the axis that it picks from" in said(d, (6, 2), quantize_axis=0)
     assert "its elements are no integers of 2, 4 or 8 bits" in said(d, (6, 2), bits=3)
+    assert "its elements are no integers of 2, 4 or 8 bits" in said(d, (6, 2), bits=2**31)
     assert "its elements are no integers of 2, 4 or 8 bits" in said(tensor("d", numpy.zeros((6, 16), "f4")), (6, 1))
     assert "of bytes it picks along another axis than the first" in said(d, (1, 32), gather_axis=1, quantize_axis=0)
     assert "its scales have other dimensions than its elements" in said(d, (12,))
