@@ -1,4 +1,5 @@
-/* Gates beside linear attention (com.microsoft), computed in f32 whatever the type of their operands. */
+/* Gates beside linear attention (com.microsoft), computed in f32 whatever the type of their operands; but a sum with
+ * one is rounded as its two operations would be. */
 #include <string.h>
 
 #include "onnx/import.h"

@@ -37,6 +37,17 @@ static const char *as_given(const Causal *c, const char *x, int64_t positions)
                      onnx_list(c->node, shape.dim, shape.rank));
 }
 
+/* Of what is kept: as x, of the positions before; with an axis in front for those of several. */
+static Shape state_shape(const Causal *c)
+{
+    Shape shape = {0};
+    if (c->window)
+        shape.dim[shape.rank++] = c->window;
+    for (uint32_t d = 0; d < c->type->shape.rank; d++)
+        shape.dim[shape.rank++] = d == (c->last ? 1 : 2) ? c->before : c->type->shape.dim[d];
+    return shape;
+}
+
 static bool causal_start(Causal *c, OnnxNode *n)
 {
     static const char *const elsewhere[] = {"state_update_capacity", "state_length", "input_channel_offset",
@@ -51,16 +62,16 @@ static bool causal_start(Causal *c, OnnxNode *n)
     if (onnx_int(n, "ndim", 1) != 1 || onnx_int(n, "state_channels_last", -1) != -1 || onnx_wants(n, 2))
         return onnx_no(n, "its positions have several dimensions, or its state is laid out otherwise than its operand");
     const Shape *shape = &c->type->shape;
-    if (shape->rank < 3 || (shape->rank > 3 && !c->last) || onnx_rank(n, 1) != 3)
-        return onnx_no(n, "its operands have not 3 dimensions");
+    if (shape->rank < 3 || (shape->rank > 3 && !c->last) || shape->rank == MAX_RANK || onnx_rank(n, 1) != 3)
+        return onnx_no(n, "its operands have not 3 dimensions, or too many");
     c->batch = shape->dim[0], c->length = shape->dim[c->last ? 1 : 2];
     c->channels = c->batch > 0 && c->length > 0 ? shape_elements(shape) / (c->batch * c->length) : 0;
     if (c->length < 1 || c->channels < 1 || onnx_dim(n, 1, 0) != c->channels || onnx_dim(n, 1, 1) != 1 ||
         onnx_dim(n, 1, 2) < 1 || c->dilation < 1 || c->dilation > INT32_MAX || c->window < 0 || c->window > 8)
         return onnx_no(n, "its weights do not fit its operand");
     c->before = (onnx_dim(n, 1, 2) - 1) * c->dilation;
-    int64_t state = c->batch * c->channels * c->before * (c->window ? c->window : 1);
-    if (onnx_has(n, 3) && shape_elements(&onnx_type(n, 3)->shape) != state)
+    Shape state = state_shape(c);
+    if (onnx_has(n, 3) && !shape_eq(&onnx_type(n, 3)->shape, &state))
         return onnx_no(n, "its state does not fit its weights");
     return true;
 }

@@ -1,5 +1,4 @@
-/* Rows picked from a table of few bits (com.microsoft), which stays as narrow as it is: only what is picked is widened.
- */
+/* Rows picked from a table of few bits (com.microsoft), which stays as it is: only what is picked is widened. */
 #include <string.h>
 
 #include "base/number.h"

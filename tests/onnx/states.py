@@ -97,6 +97,8 @@ def convolutions_that_are_refused(t):
         return t.run("import", "m.onnx", status=1)
 
     assert "its state does not fit its weights" in said(state=(BATCH, CHANNELS, 3))
+    assert "its state does not fit its weights" in said(state=(BATCH, TAPS - 1, CHANNELS))
+    assert "its state does not fit its weights" in said(state=(BATCH, CHANNELS, TAPS - 1), dilation=2**31 - 1)
     assert "its activation is unknown" in said(activation="gelu")
     assert "its positions have several dimensions" in said(ndim=2)
     assert "its attribute state_length is for GPUs alone" in said(state_length=4)
