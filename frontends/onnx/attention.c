@@ -165,8 +165,7 @@ static const char *with_sink(Attention *a, const char *scores)
     const char *sink = onnx_has(n, 7) ? onnx_text(n, "broadcast(reshape(cast(%s, to = %s), shape = %s), shape = %s)",
                                                   onnx_in(n, 7), type, onnx_list(n, head, 4), list)
                                       : onnx_text(n, "zeros(%s, %s)", list, type);
-    const char *name = onnx_temp(n, "sunk");
-    return onnx_emit(n, "%s = concat(%s, %s, axis = 3)", name, scores, sink) ? name : NULL;
+    return onnx_define(n, "sunk", "concat(%s, %s, axis = 3)", scores, sink);
 }
 
 /* Shares of the keys; a query that sees none has shares of 0. */

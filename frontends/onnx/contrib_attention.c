@@ -83,12 +83,6 @@ static const char *part(OnnxNode *n, const char *x, uint32_t rank, int64_t begin
                      (long long)(begin + width));
 }
 
-static OnnxValue *put(OnnxNode *n, const char *word, const char *text)
-{
-    const char *name = onnx_temp(n, word);
-    return onnx_emit(n, "%s = %s", name, text) ? onnx_written(n, name) : NULL;
-}
-
 static const char *const qkv_word[] = {"q", "k", "v"};
 
 /* Which operand is what, of attention that projects by itself */
@@ -146,7 +140,7 @@ static bool project(OnnxNode *n, const Places *p, OnnxValue **qkv)
     const char *b = onnx_has(n, p->bias) ? onnx_text(n, " + %s", onnx_in(n, p->bias)) : "";
     bool good = y && onnx_emit(n, "%s = %s%s", name, y, b);
     for (uint32_t i = 0; good && i < 3; at += width[i++]) {
-        qkv[i] = put(n, qkv_word[i], part(n, name, 3, at, width[i]));
+        qkv[i] = onnx_define_value(n, qkv_word[i], "%s", part(n, name, 3, at, width[i]));
         good = qkv[i] != NULL;
     }
     return good;
@@ -155,9 +149,9 @@ static bool project(OnnxNode *n, const Places *p, OnnxValue **qkv)
 /* What was kept, [2, batch, heads, past, width], as the keys or the values of it */
 static OnnxValue *kept(OnnxNode *n, uint32_t past, int64_t i)
 {
-    return put(n, i ? "past_v" : "past_k",
-               onnx_text(n, "reshape(slice(%s, axes = 0, begin = %lld, end = %lld), shape = %s)", onnx_in(n, past),
-                         (long long)i, (long long)i + 1, onnx_list(n, onnx_type(n, past)->shape.dim + 1, 4)));
+    return onnx_define_value(n, i ? "past_v" : "past_k",
+                             "reshape(slice(%s, axes = 0, begin = %lld, end = %lld), shape = %s)", onnx_in(n, past),
+                             (long long)i, (long long)i + 1, onnx_list(n, onnx_type(n, past)->shape.dim + 1, 4));
 }
 
 /* Keys and values are kept in one tensor. */
@@ -202,7 +196,7 @@ static bool write_quantised_attention(OnnxNode *n)
 /* [batch, heads, steps, width] as [batch, steps, heads * width] */
 static OnnxValue *merged(OnnxNode *n, uint32_t i)
 {
-    return put(n, qkv_word[i], onnx_text(n, "merge_heads(%s)", onnx_in(n, i)));
+    return onnx_define_value(n, qkv_word[i], "merge_heads(%s)", onnx_in(n, i));
 }
 
 /* Keys and values that another attention has made come in heads. */
@@ -222,9 +216,8 @@ static bool write_multi_head(OnnxNode *n)
     if (onnx_has(n, 3) && (onnx_rank(n, 3) != 1 || onnx_dim(n, 3, 0) != width[0] + width[1] + width[2]))
         return onnx_no(n, "its bias does not fit its operands");
     for (uint32_t i = 0; onnx_has(n, 3) && i < 3; at += width[i++])
-        if (onnx_rank(n, i) == 3 &&
-            !(qkv[i] =
-                  put(n, qkv_word[i], onnx_text(n, "%s + %s", onnx_in(n, i), part(n, onnx_in(n, 3), 1, at, width[i])))))
+        if (onnx_rank(n, i) == 3 && !(qkv[i] = onnx_define_value(n, qkv_word[i], "%s + %s", onnx_in(n, i),
+                                                                 part(n, onnx_in(n, 3), 1, at, width[i]))))
             return false;
     bool good, keeps = onnx_has(n, 6) && onnx_has(n, 7);
     Sizes sizes = {onnx_dim(n, 0, 0), onnx_dim(n, 0, 1), qkv[1]->type->shape.dim[1]};
@@ -242,9 +235,8 @@ static bool write_multi_head(OnnxNode *n)
 static OnnxValue *positions_from(OnnxNode *n, int64_t batch, int64_t steps)
 {
     int64_t dim[] = {batch, steps};
-    return put(n, "places",
-               onnx_text(n, "iota(axis = 1, shape = %s) + cast(reshape(%s, shape = []), to = i64)",
-                         onnx_list(n, dim, 2), onnx_in(n, 1)));
+    return onnx_define_value(n, "places", "iota(axis = 1, shape = %s) + cast(reshape(%s, shape = []), to = i64)",
+                             onnx_list(n, dim, 2), onnx_in(n, 1));
 }
 
 /* The same as ONNX's, with the positions before the tables */

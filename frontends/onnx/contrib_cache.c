@@ -18,17 +18,10 @@ typedef struct Decoder {
     int64_t bits;      /* that keys and values are kept in; 0: floats */
 } Decoder;
 
-static OnnxValue *put(OnnxNode *n, const char *word, const char *text)
-{
-    const char *name = onnx_temp(n, word);
-    return onnx_emit(n, "%s = %s", name, text) ? onnx_written(n, name) : NULL;
-}
-
 static OnnxValue *features(Decoder *d, const char *word, int64_t begin, int64_t heads)
 {
-    return put(d->node, word,
-               onnx_text(d->node, "slice(%s, axes = 2, begin = %lld, end = %lld)", onnx_in(d->node, 0),
-                         (long long)(begin * d->width), (long long)((begin + heads) * d->width)));
+    return onnx_define_value(d->node, word, "slice(%s, axes = 2, begin = %lld, end = %lld)", onnx_in(d->node, 0),
+                             (long long)(begin * d->width), (long long)((begin + heads) * d->width));
 }
 
 /* Queries, keys and values; in one operand, or in three */
@@ -169,7 +162,7 @@ static OnnxValue *normalised(Decoder *d, OnnxValue *x, int64_t heads, uint32_t i
     int64_t dim[] = {d->batch, d->steps, heads, d->width}, flat[] = {d->batch, d->steps, heads * d->width};
     const char *name = onnx_temp(n, "normed");
     OnnxValue *apart =
-        put(n, "apart", onnx_text(n, "reshape(%s, shape = %s)", onnx_name_value(n->onnx, x), onnx_list(n, dim, 4)));
+        onnx_define_value(n, "apart", "reshape(%s, shape = %s)", onnx_name_value(n->onnx, x), onnx_list(n, dim, 4));
     if (!apart)
         return NULL;
     onnx_set_operand(node, 0, apart);
@@ -177,7 +170,7 @@ static OnnxValue *normalised(Decoder *d, OnnxValue *x, int64_t heads, uint32_t i
     onnx_add_float(node, "epsilon", onnx_float(n, epsilon, onnx_float(n, "qk_norm_epsilon", 1e-6)));
     onnx_name_results(node, &name, 1);
     return onnx_write_cover(n, node)
-               ? put(n, "flat", onnx_text(n, "reshape(%s, shape = %s)", name, onnx_list(n, flat, 3)))
+               ? onnx_define_value(n, "flat", "reshape(%s, shape = %s)", name, onnx_list(n, flat, 3))
                : NULL;
 }
 
@@ -200,7 +193,7 @@ static OnnxValue *positions(Decoder *d)
         return n->in[9];
     const char *first = d->place ? d->place : d->start;
     const char *behind = first ? onnx_text(n, " + reshape(%s, shape = [%lld, 1])", first, (long long)d->batch) : "";
-    return put(n, "places", onnx_text(n, "iota(axis = 1, shape = %s)%s", onnx_list(n, dim, 2), behind));
+    return onnx_define_value(n, "places", "iota(axis = 1, shape = %s)%s", onnx_list(n, dim, 2), behind);
 }
 
 static OnnxValue *rotated(Decoder *d, OnnxValue *x, int64_t heads, OnnxValue *places, const char *word)
@@ -246,14 +239,12 @@ static OnnxValue *quantised(Decoder *d, OnnxValue *x, uint32_t operand)
 {
     OnnxNode *n = d->node;
     bool half = d->bits == 4;
-    OnnxValue *q = put(n, "codes",
-                       onnx_text(n, "clip(round(%s / %s), %s, %s)", x->name, scale_of(d, operand),
-                                 half ? "-8.0" : "-128.0", half ? "7.0" : "127.0"));
+    OnnxValue *q = onnx_define_value(n, "codes", "clip(round(%s / %s), %s, %s)", x->name, scale_of(d, operand),
+                                     half ? "-8.0" : "-128.0", half ? "7.0" : "127.0");
     if (!q || !half)
-        return q ? put(n, "bytes", onnx_text(n, "cast(%s, to = i8)", q->name)) : NULL;
-    return put(n, "bytes",
-               onnx_text(n, "cast(%s[..., 0:%lld:2] + %s[..., 1:%lld:2] * 16.0 + 136.0, to = u8)", q->name,
-                         (long long)d->width, q->name, (long long)d->width));
+        return q ? onnx_define_value(n, "bytes", "cast(%s, to = i8)", q->name) : NULL;
+    return onnx_define_value(n, "bytes", "cast(%s[..., 0:%lld:2] + %s[..., 1:%lld:2] * 16.0 + 136.0, to = u8)", q->name,
+                             (long long)d->width, q->name, (long long)d->width);
 }
 
 /* The low half of a byte first, each 8 more than it is */
@@ -262,14 +253,13 @@ static OnnxValue *widened(Decoder *d, OnnxValue *bytes, uint32_t operand)
     OnnxNode *n = d->node;
     const char *dtype = dtype_name(d->q->type->dtype), *b = bytes->name;
     if (d->bits == 8)
-        return put(n, "wide", onnx_text(n, "cast(%s, to = %s) * %s", b, dtype, scale_of(d, operand)));
+        return onnx_define_value(n, "wide", "cast(%s, to = %s) * %s", b, dtype, scale_of(d, operand));
     int64_t dim[] = {d->batch, d->groups, bytes->type->shape.dim[2], d->width};
-    return put(
+    return onnx_define_value(
         n, "wide",
-        onnx_text(n,
-                  "(cast(reshape(stack([bit_and(%s, 15), shift_right(%s, 4)], axis = 4), shape = %s), to = %s) - "
-                  "8.0) * %s",
-                  b, b, onnx_list(n, dim, 4), dtype, scale_of(d, operand)));
+        "(cast(reshape(stack([bit_and(%s, 15), shift_right(%s, 4)], axis = 4), shape = %s), to = %s) - "
+        "8.0) * %s",
+        b, b, onnx_list(n, dim, 4), dtype, scale_of(d, operand));
 }
 
 /* Kept */
@@ -277,7 +267,7 @@ static OnnxValue *widened(Decoder *d, OnnxValue *bytes, uint32_t operand)
 static OnnxValue *in_heads(Decoder *d, OnnxValue *x, int64_t heads, const char *word)
 {
     OnnxNode *n = d->node;
-    return put(n, word, onnx_text(n, "split_heads(%s, %lld)", onnx_name_value(n->onnx, x), (long long)heads));
+    return onnx_define_value(n, word, "split_heads(%s, %lld)", onnx_name_value(n->onnx, x), (long long)heads);
 }
 
 /* What was kept with room for all keys */
@@ -294,7 +284,7 @@ static const char *room(Decoder *d, uint32_t past)
 static bool put_each(Decoder *d, const char *past, OnnxValue *x, const char *name)
 {
     OnnxNode *n = d->node, *node = onnx_cover(n, "TensorScatter", 24, 3);
-    OnnxValue *all = put(n, "past", past), *at = put(n, "at", d->start);
+    OnnxValue *all = onnx_define_value(n, "past", "%s", past), *at = onnx_define_value(n, "at", "%s", d->start);
     if (!all || !at)
         return false;
     onnx_set_operand(node, 0, all);
@@ -356,7 +346,7 @@ static bool attend(Decoder *d, OnnxValue *q, OnnxValue *k, OnnxValue *v)
     if (onnx_has(n, 10))
         onnx_set_operand(node, 3, n->in[10]);
     if (d->start) {
-        OnnxValue *count = put(n, "count", onnx_text(n, "%s + %lld", d->start, (long long)d->steps));
+        OnnxValue *count = onnx_define_value(n, "count", "%s + %lld", d->start, (long long)d->steps);
         if (!count)
             return false;
         onnx_set_operand(node, 6, count);

@@ -17,12 +17,6 @@ typedef struct Table {
     DType dtype;               /* of scales */
 } Table;
 
-static OnnxValue *put(OnnxNode *n, const char *word, const char *text)
-{
-    const char *name = onnx_temp(n, word);
-    return onnx_emit(n, "%s = %s", name, text) ? onnx_written(n, name) : NULL;
-}
-
 static OnnxValue *picked(const Table *t, uint32_t operand, const char *word)
 {
     OnnxNode *n = t->node, *node = onnx_cover(n, "Gather", 13, 2);
@@ -110,9 +104,8 @@ static const char *unpacked(const Table *t, OnnxValue *x, const Shape *shape)
     for (int64_t i = 1; i < each; i++)
         text_printf(&parts, ", bit_and(shift_right(%s, %lld), %d)", x->name, (long long)(i * t->bits),
                     (1 << t->bits) - 1);
-    OnnxValue *wide = put(n, "wide",
-                          onnx_text(n, "reshape(stack([%s], axis = %u), shape = %s)", parts.ptr, all.rank,
-                                    onnx_list(n, all.dim, all.rank)));
+    OnnxValue *wide = onnx_define_value(n, "wide", "reshape(stack([%s], axis = %u), shape = %s)", parts.ptr, all.rank,
+                                        onnx_list(n, all.dim, all.rank));
     text_free(&parts);
     if (!wide || all.dim[all.rank - 1] == last)
         return wide ? wide->name : NULL;
@@ -160,14 +153,12 @@ static OnnxValue *widened(const Table *t)
     Shape whole = t->elements;
     whole.dim[t->at] = t->blocks.dim[t->at] * t->size;
     const char *blocks = beside(t, filled(t, onnx_text(n, "cast(%s, to = %s)", q, dtype)), t->size);
-    OnnxValue *all = put(n, "all",
-                         onnx_text(n, "reshape((%s - %s) * %s, shape = %s)", blocks, zero, beside(t, scales->name, 1),
-                                   onnx_list(n, whole.dim, whole.rank)));
+    OnnxValue *all = onnx_define_value(n, "all", "reshape((%s - %s) * %s, shape = %s)", blocks, zero,
+                                       beside(t, scales->name, 1), onnx_list(n, whole.dim, whole.rank));
     if (!all || shape_eq(&whole, &t->elements))
         return all;
-    return put(n, "all",
-               onnx_text(n, "slice(%s, axes = %u, begin = 0, end = %lld)", all->name, t->at,
-                         (long long)t->elements.dim[t->at]));
+    return onnx_define_value(n, "all", "slice(%s, axes = %u, begin = 0, end = %lld)", all->name, t->at,
+                             (long long)t->elements.dim[t->at]);
 }
 
 /* Positions outside of the table give zeros. */
@@ -184,7 +175,7 @@ static bool write_table(OnnxNode *n)
         dim[d] = d >= t.axis && d < t.axis + index->rank ? index->dim[d - t.axis] : 1;
     const char *i = onnx_text(n, "reshape(%s, shape = %s)", onnx_in(n, 1), onnx_list(n, dim, rank));
     OnnxValue *inside =
-        put(n, "inside", onnx_text(n, "and(%s >= %lld, %s < %lld)", i, (long long)-extent, i, (long long)extent));
+        onnx_define_value(n, "inside", "and(%s >= %lld, %s < %lld)", i, (long long)-extent, i, (long long)extent);
     return inside && onnx_emit(n, "%s = select(%s, %s, 0.0)", onnx_out(n, 0), inside->name, all->name);
 }
 

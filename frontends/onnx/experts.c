@@ -25,12 +25,6 @@ typedef struct Weight { /* operands of the node, 0: it has none */
     const char *word;
 } Weight;
 
-static const char *put(OnnxNode *n, const char *word, const char *text)
-{
-    const char *name = onnx_temp(n, word);
-    return onnx_emit(n, "%s = %s", name, text) ? name : NULL;
-}
-
 static const char *shape_text(const OnnxNode *n, uint32_t rank, const int64_t *dim)
 {
     return onnx_list(n, dim, rank);
@@ -100,7 +94,7 @@ static bool route(Experts *x)
     OnnxNode *n = x->node;
     const char *best = onnx_temp(n, "best"), *scores = onnx_in(n, 1);
     x->at = onnx_temp(n, "expert");
-    scores = x->quantised ? scores : put(n, "share", onnx_text(n, "softmax(%s)", scores));
+    scores = x->quantised ? scores : onnx_define(n, "share", "softmax(%s)", scores);
     if (!scores || !onnx_emit(n, "(%s, %s) = top_k(%s, %lld)", best, x->at, scores, (long long)x->chosen))
         return false;
     if (!x->quantised)
@@ -108,13 +102,13 @@ static bool route(Experts *x)
     else if (!onnx_has(n, 14))
         x->best = onnx_text(n, "softmax(%s)", best);
     else
-        x->best = put(n, "given", onnx_text(n, "gather_elements(%s, %s, axis = 1)", onnx_in(n, 14), x->at));
+        x->best = onnx_define(n, "given", "gather_elements(%s, %s, axis = 1)", onnx_in(n, 14), x->at);
     if (x->best && x->quantised && onnx_has(n, 14))
         x->best = chosen_shares(x, x->best);
-    x->best = x->best ? put(n, "share", x->best) : NULL;
+    x->best = x->best ? onnx_define(n, "share", "%s", x->best) : NULL;
     int64_t routes = x->tokens * x->chosen;
     if (x->best && routes <= x->experts / GATHERED)
-        x->route = put(n, "route", onnx_text(n, "reshape(%s, shape = [%lld])", x->at, (long long)routes));
+        x->route = onnx_define(n, "route", "reshape(%s, shape = [%lld])", x->at, (long long)routes);
     return x->best != NULL;
 }
 
@@ -166,11 +160,10 @@ static const char *widened(const Experts *x, const Weight *w)
     zero = zero        ? onnx_text(n, "reshape(%s, shape = %s)", as_float(x, zero), shape_text(n, 4, unit))
            : bits == 4 ? "8.0"
                        : "128.0";
-    return put(n, w->word,
-               onnx_text(n,
-                         "reshape((reshape(%s, shape = %s) - %s) * cast(reshape(%s, shape = %s), to = %s), shape = %s)",
-                         as_float(x, q), shape_text(n, 4, parts), zero, picked(x, onnx_in(n, w->scale)),
-                         shape_text(n, 4, unit), x->dtype, shape_text(n, 3, whole)));
+    return onnx_define(n, w->word,
+                       "reshape((reshape(%s, shape = %s) - %s) * cast(reshape(%s, shape = %s), to = %s), shape = %s)",
+                       as_float(x, q), shape_text(n, 4, parts), zero, picked(x, onnx_in(n, w->scale)),
+                       shape_text(n, 4, unit), x->dtype, shape_text(n, 3, whole));
 }
 
 /* rows @ W' + bias, for each expert */
@@ -179,7 +172,7 @@ static const char *product(const Experts *x, const Weight *w, const char *rows)
     OnnxNode *n = x->node;
     const char *weight = x->quantised ? widened(x, w) : picked(x, onnx_in(n, w->elements));
     const char *bias = w->bias ? onnx_text(n, " + unsqueeze(%s, 1)", picked(x, onnx_in(n, w->bias))) : "";
-    return weight ? put(n, "rows", onnx_text(n, "matmul(%s, %s, transpose_y = true)%s", rows, weight, bias)) : NULL;
+    return weight ? onnx_define(n, "rows", "matmul(%s, %s, transpose_y = true)%s", rows, weight, bias) : NULL;
 }
 
 /* What lies between the products */
@@ -248,12 +241,10 @@ static const char *put_tokens(const Experts *x)
     int64_t each[] = {x->tokens, 1, x->width}, chosen[] = {x->tokens, x->chosen, x->width},
             routes[] = {x->tokens * x->chosen, 1, x->width};
     if (!x->route)
-        return put(n, "tokens",
-                   onnx_text(n, "broadcast(reshape(%s, shape = %s), shape = %s)", onnx_in(n, 0), shape_text(n, 3, one),
-                             shape_text(n, 3, all)));
-    return put(n, "tokens",
-               onnx_text(n, "reshape(broadcast(reshape(%s, shape = %s), shape = %s), shape = %s)", onnx_in(n, 0),
-                         shape_text(n, 3, each), shape_text(n, 3, chosen), shape_text(n, 3, routes)));
+        return onnx_define(n, "tokens", "broadcast(reshape(%s, shape = %s), shape = %s)", onnx_in(n, 0),
+                           shape_text(n, 3, one), shape_text(n, 3, all));
+    return onnx_define(n, "tokens", "reshape(broadcast(reshape(%s, shape = %s), shape = %s), shape = %s)",
+                       onnx_in(n, 0), shape_text(n, 3, each), shape_text(n, 3, chosen), shape_text(n, 3, routes));
 }
 
 /* By their shares: what is not chosen counts 0, whatever came out. */
@@ -267,13 +258,12 @@ static bool put_sum(const Experts *x, const char *rows)
         return onnx_emit(n,
                          "%s = reshape(reduce_sum(reshape(%s, shape = %s) * unsqueeze(%s, 2), axes = 1), shape = %s)",
                          onnx_out(n, 0), rows, shape_text(n, 3, chosen), x->best, whole);
-    const char *is = put(
-        n, "is", onnx_text(n, "unsqueeze(%s, 2) == iota(shape = [%lld], dtype = i64)", x->at, (long long)x->experts));
-    const char *share = is ? put(n, "shares",
-                                 onnx_text(n,
-                                           "unsqueeze(transpose(reduce_sum(select(%s, unsqueeze(%s, 2), 0.0), axes = "
-                                           "1), axes = [1, 0]), 2)",
-                                           is, x->best))
+    const char *is =
+        onnx_define(n, "is", "unsqueeze(%s, 2) == iota(shape = [%lld], dtype = i64)", x->at, (long long)x->experts);
+    const char *share = is ? onnx_define(n, "shares",
+                                         "unsqueeze(transpose(reduce_sum(select(%s, unsqueeze(%s, 2), 0.0), axes = "
+                                         "1), axes = [1, 0]), 2)",
+                                         is, x->best)
                            : NULL;
     return share && onnx_emit(n, "%s = reshape(reduce_sum(select(%s > 0.0, %s * %s, 0.0), axes = 0), shape = %s)",
                               onnx_out(n, 0), share, rows, share, whole);
@@ -287,7 +277,7 @@ static bool write_through(Experts *x, const Weight *first, const Weight *second,
     if (!rows || (third->elements && !line))
         return false;
     const char *text = activated(x, onnx_string(n, "activation_type", "relu"), rows, line);
-    const char *inner = text ? put(n, "inner", text) : NULL;
+    const char *inner = text ? onnx_define(n, "inner", "%s", text) : NULL;
     const char *results = inner ? product(x, second, inner) : NULL;
     return results && put_sum(x, results);
 }

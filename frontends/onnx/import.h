@@ -329,6 +329,11 @@ bool onnx_wants(const OnnxNode *node, uint32_t i);              /* has the model
 const char *onnx_result_name(const OnnxNode *node, uint32_t i); /* in the model */
 const char *onnx_out(OnnxNode *node, uint32_t i);
 const char *onnx_temp(OnnxNode *node, const char *word); /* another name, for what only this node uses */
+/* A statement whose result only this node uses: that result's name, or as an operand of another; NULL after onnx_no */
+const char *onnx_define(OnnxNode *node, const char *word, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+OnnxValue *onnx_define_value(OnnxNode *node, const char *word, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 void onnx_set_known(OnnxNode *node, uint32_t i, const Tensor *tensor);
 void onnx_set_value(OnnxNode *node, uint32_t i, OnnxValue *value); /* the same as this one */
 bool onnx_set_ints(OnnxNode *node, uint32_t i, DType dtype, const int64_t *list, uint32_t count, bool scalar);

@@ -163,6 +163,34 @@ const char *onnx_temp(OnnxNode *node, const char *word)
     return name;
 }
 
+static const char *define(OnnxNode *node, const char *word, const char *format, va_list args)
+{
+    Text text = {0};
+    text_vprintf(&text, format, args);
+    const char *name = onnx_temp(node, word);
+    bool good = onnx_emit(node, "%s = " STR_FMT, name, STR_ARG(text_view(&text)));
+    text_free(&text);
+    return good ? name : NULL;
+}
+
+const char *onnx_define(OnnxNode *node, const char *word, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    const char *name = define(node, word, format, args);
+    va_end(args);
+    return name;
+}
+
+OnnxValue *onnx_define_value(OnnxNode *node, const char *word, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    const char *name = define(node, word, format, args);
+    va_end(args);
+    return name ? onnx_written(node, name) : NULL;
+}
+
 const char *onnx_out(OnnxNode *node, uint32_t i)
 {
     Onnx *onnx = node->onnx;

@@ -79,8 +79,7 @@ static const char *signal_part(OnnxNode *n, int64_t part, int64_t axis, int64_t 
 
 static const char *put_part(OnnxNode *n, int64_t part, int64_t axis, int64_t length)
 {
-    const char *name = onnx_temp(n, part ? "im" : "re");
-    return onnx_emit(n, "%s = %s", name, signal_part(n, part, axis, length)) ? name : NULL;
+    return onnx_define(n, part ? "im" : "re", "%s", signal_part(n, part, axis, length));
 }
 
 static bool take_axis(OnnxNode *n, int64_t *axis)

@@ -49,11 +49,9 @@ static const char *decayed(const Step *s, uint32_t i)
 {
     if (value(s, "norm_coefficient", 0) == 0)
         return operand(s, 1, i);
-    const char *name = onnx_temp(s->node, "gradient");
-    return onnx_emit(s->node, "%s = %s * %s + %s", name, operand(s, 0, i), number(s, "norm_coefficient", 0),
-                     operand(s, 1, i))
-               ? name
-               : operand(s, 1, i);
+    const char *sum = onnx_define(s->node, "gradient", "%s * %s + %s", operand(s, 0, i),
+                                  number(s, "norm_coefficient", 0), operand(s, 1, i));
+    return sum ? sum : operand(s, 1, i);
 }
 
 static const char *step_as_float(const Step *s)
