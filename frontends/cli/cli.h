@@ -147,6 +147,8 @@ void cli_put_rows(const Text *text);
         "size", NULL,                                                                                                  \
             "The least code, at half the speed or so: nothing is unrolled; of strict C99 (generic, cortex-m)"          \
     }
+/* How a model becomes code */
+#define FLAGS_BUILD FLAG_ALLOCATOR, FLAG_MEMORY_LIMIT, FLAG_EXACT, FLAG_BACKEND, FLAG_THREADS, FLAG_SIZE, FLAG_TUNE
 #define FLAG_GRAPH                                                                                                     \
     {                                                                                                                  \
         "graph", "NAME", "The graph to take, where the file has several (default: the first)"                          \
