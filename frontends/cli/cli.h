@@ -84,10 +84,16 @@ void cli_put(const Text *text);
 void cli_put_rows(const Text *text);
 
 /* Rows that several verbs share. */
-#define FLAG_DEFINE {"D", "X=V", "Set the constant X of the model, or an input's open extent, to V"}, FLAG_SHAPE
+#define FLAG_DEFINE                                                                                                    \
+    {"D", "X=V", "Set the constant X of the model, or an input's open extent, to V"}, FLAG_SHAPE, FLAG_AT_MOST
 #define FLAG_SHAPE                                                                                                     \
     {                                                                                                                  \
         "shape", "INPUT=1x3x224x224", "The extents of an input of an ONNX model that leaves them open"                 \
+    }
+#define FLAG_AT_MOST                                                                                                   \
+    {                                                                                                                  \
+        "at-most", "NAME=N",                                                                                           \
+            "The most that a number of an ONNX model can be, by whose value it makes shapes when it runs"              \
     }
 #define FLAG_WEIGHTS_FROM                                                                                              \
     {                                                                                                                  \

@@ -111,14 +111,20 @@ void model_warn_of_older(Cli *cli, Module *module, Str path)
                      STR_ARG(beside), STR_ARG(path));
 }
 
+static const Str *all_of(Cli *cli, const char *flag, uint32_t *count)
+{
+    Str *list = NULL, word;
+    uint32_t capacity = 0;
+    for (uint32_t at = 0; args_next(cli, flag, &at, &word);)
+        ARENA_PUSH(&cli->arena, list, *count, capacity, word);
+    return list;
+}
+
 static bool import_onnx(Cli *cli, Model *model, const Define *define, uint32_t count)
 {
     OnnxOptions options = {.define = define, .define_count = count};
-    Str *shape = NULL, word;
-    uint32_t capacity = 0;
-    for (uint32_t at = 0; args_next(cli, "shape", &at, &word);)
-        ARENA_PUSH(&cli->arena, shape, options.shape_count, capacity, word);
-    options.shape = shape;
+    options.shape = all_of(cli, "shape", &options.shape_count);
+    options.bound = all_of(cli, "at-most", &options.bound_count);
     OnnxModel onnx;
     bool good = onnx_import(&cli->arena, &cli->diag, model->path, &options, &onnx);
     model->module = good ? onnx.module : NULL;
@@ -161,6 +167,8 @@ int model_parse(Cli *cli, Model *model)
         return import_onnx(cli, model, define, count) ? STATUS_OK : STATUS_INPUT;
     if (args_has(cli, "shape"))
         return cli_usage(cli, "--shape is for ONNX models: here -D gives what is open");
+    if (args_has(cli, "at-most"))
+        return cli_usage(cli, "--at-most is for ONNX models: here shapes never depend on data");
     model->module = nnc_parse_file(&cli->arena, &cli->diag, model->path, define, count);
     return model->module ? STATUS_OK : STATUS_INPUT;
 }

@@ -3,6 +3,7 @@
  * What stands behind the count is padding.  An output of the model that is bounded is followed by its count, as a
  * result of its own, `y.count`.  Ops that move whole entries along pass the count on; all others refuse such operands.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/number.h"
@@ -25,10 +26,57 @@ void onnx_take_counts(const OnnxNode *n)
         }
 }
 
+struct OnnxScaled {
+    const OnnxBlock *block;
+    const OnnxValue *from;
+    OnnxScale scale;
+    OnnxValue *count;
+};
+
+static bool is_scaled(const struct OnnxScaled *known, const struct OnnxScaled *wanted)
+{
+    return known->block == wanted->block && known->from == wanted->from && known->scale.times == wanted->scale.times &&
+           known->scale.plus == wanted->scale.plus && known->scale.by == wanted->scale.by;
+}
+
+OnnxValue *onnx_scaled_count(OnnxNode *n, OnnxValue *count, OnnxScale scale)
+{
+    Onnx *onnx = n->onnx;
+    struct OnnxScaled scaled = {onnx->block, count, scale, NULL};
+    if (scale.times == 1 && scale.plus == 0 && scale.by == 1)
+        return count;
+    for (uint32_t i = 0; i < onnx->scaled_count; i++)
+        if (is_scaled(&onnx->scaled[i], &scaled))
+            return onnx->scaled[i].count;
+    const char *text = onnx_name_value(onnx, count);
+    if (scale.times != 1)
+        text = onnx_text(n, "%s * %lld", text, (long long)scale.times);
+    if (scale.plus)
+        text = onnx_text(n, scale.plus < 0 ? "%s - %lld" : "%s + %lld", text, llabs(scale.plus));
+    if (scale.plus < 0)
+        text = onnx_text(n, "maximum(%s, 0)", text);
+    else if (scale.plus && scale.by != 1)
+        text = onnx_text(n, "(%s)", text);
+    if (scale.by != 1)
+        text = onnx_text(n, "%s / %lld", text, (long long)scale.by);
+    scaled.count = onnx_define_value(n, "many", "%s", text);
+    if (!scaled.count)
+        return NULL;
+    scaled.count->whole = count->whole;
+    ARENA_PUSH(onnx->arena, onnx->scaled, onnx->scaled_count, onnx->scaled_capacity, scaled);
+    return scaled.count;
+}
+
 /* Ops */
 
 static bool write_non_zero(OnnxNode *n)
 {
+    OnnxValue *before = onnx_non_zero_found(n->onnx, n->in[0]);
+    if (before) {
+        onnx_set_value(n, 0, before);
+        return true;
+    }
+    n->count = onnx_count_found(n->onnx, n->onnx->block, n->in[0]);
     const char *count = onnx_temp(n, "many"), *y = onnx_out(n, 0), *x = onnx_in(n, 0);
     if (onnx_rank(n, 0) == 0)
         x = onnx_text(n, "reshape(%s, shape = [1])", x);
@@ -97,6 +145,7 @@ static bool write_compress(OnnxNode *n)
         return onnx_no(n, "what it chooses by is no list");
     if (n->in[1]->known)
         return write_known_compress(n, along, axis);
+    n->count = onnx_count_found(n->onnx, n->onnx->block, n->in[1]); /* others that it chooses have as many */
     const char *count = onnx_temp(n, "many"), *y = onnx_out(n, 0);
     const char *where = along ? onnx_text(n, ", axis = %lld", (long long)axis) : "";
     if (!onnx_emit(n, "(%s, %s) = compress(%s, %s%s)", y, count, onnx_in(n, 0), onnx_in(n, 1), where))

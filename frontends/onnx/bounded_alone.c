@@ -11,20 +11,43 @@ static bool pass_images(OnnxNode *n, uint32_t operand, uint32_t axis)
     return operand == 0 && axis == 0;
 }
 
+static bool pass_conv(OnnxNode *n, uint32_t operand, uint32_t axis)
+{
+    return pass_images(n, operand, axis) || onnx_pass_convolved(n, operand, axis);
+}
+
+static bool pass_conv_transpose(OnnxNode *n, uint32_t operand, uint32_t axis)
+{
+    return pass_images(n, operand, axis) || onnx_pass_transposed(n, operand, axis);
+}
+
+static bool pass_average_pool(OnnxNode *n, uint32_t operand, uint32_t axis)
+{
+    return pass_images(n, operand, axis) || onnx_pass_averages(n, operand, axis);
+}
+
 /* Positions that it gives as well are those in the whole batch: of the images that are there, the same. */
 static bool pass_max_pool(OnnxNode *n, uint32_t operand, uint32_t axis)
 {
     n->counted = n->out_count > 1 ? 3 : 1;
     n->count_axis[1] = 0;
-    return operand == 0 && axis == 0;
+    return pass_images(n, operand, axis) || onnx_pass_largest(n, operand, axis);
+}
+
+/* Each pixel by itself, or with those of other channels */
+static bool pass_pixels(OnnxNode *n, uint32_t operand, uint32_t axis)
+{
+    (void)n;
+    return operand == 0 && axis != 1;
 }
 
 static bool pass_resized(OnnxNode *n, uint32_t operand, uint32_t axis)
 {
     uint32_t at = n->opset >= 11 ? 2 : 1;
     const Tensor *scales = onnx_has(n, at) ? n->in[at]->known : NULL;
-    return operand == 0 && axis == 0 && !onnx_attribute(n, "axes") && scales && shape_elements(&scales->type->shape) &&
-           tensor_number(scales, 0) == 1;
+    bool batch = operand == 0 && axis == 0 && !onnx_attribute(n, "axes") && scales &&
+                 shape_elements(&scales->type->shape) && tensor_number(scales, 0) == 1;
+    return batch || onnx_pass_repeated(n, operand, axis);
 }
 
 /* Each image by its own grid */
@@ -136,14 +159,12 @@ static bool pass_tiled(OnnxNode *n, uint32_t operand, uint32_t axis)
     if (operand != 0 || n->opset < 6 || !times || axis >= shape_elements(&times->type->shape))
         return false;
     int64_t by = onnx_int_at(times, axis);
-    const char *many = onnx_temp(n, "many");
     if (by == 1)
         return true;
-    if (by < 1 || by > INT32_MAX || onnx_dim(n, 0, axis) < 1 ||
-        !onnx_emit(n, "%s = %s * %lld", many, onnx_name_value(n->onnx, n->count), (long long)by))
+    if (by < 1 || by > INT32_MAX || onnx_dim(n, 0, axis) < 1)
         return false;
-    n->count = onnx_written(n, many);
-    return true;
+    n->count = onnx_scaled_count(n, n->count, (OnnxScale){by, 0, 1});
+    return n->count != NULL;
 }
 
 /* Along other axes, or along its own with a number: there it stands behind what is there, too. */
@@ -157,13 +178,12 @@ static bool pass_padded(OnnxNode *n, uint32_t operand, uint32_t axis)
     int64_t before = onnx_int_at(pads, axis), after = onnx_int_at(pads, axis + rank);
     if (!before && !after)
         return true;
-    const char *number = onnx_has(n, 2) ? onnx_in(n, 2) : "0", *many = onnx_temp(n, "many");
+    const char *number = onnx_has(n, 2) ? onnx_in(n, 2) : "0";
     if (before < 0 || after < 0 || strcmp(onnx_string(n, "mode", "constant"), "constant") != 0 ||
-        !onnx_mask_operand(n, 0, number) ||
-        !onnx_emit(n, "%s = %s + %lld", many, onnx_name_value(n->onnx, n->count), (long long)before + after))
+        !onnx_mask_operand(n, 0, number))
         return false;
-    n->count = onnx_written(n, many);
-    return true;
+    n->count = onnx_scaled_count(n, n->count, (OnnxScale){1, before + after, 1});
+    return n->count != NULL;
 }
 
 /* As many elements as there are positions; those from the end are of what is there. */
@@ -197,17 +217,14 @@ static const struct {
     const char *op;
     bool (*passes)(OnnxNode *n, uint32_t operand, uint32_t axis);
 } alone[] = {
-    {"Conv", pass_images},
-    {"ConvTranspose", pass_images},
-    {"BatchNormalization", pass_images},
+    {"Conv", pass_conv},
+    {"ConvTranspose", pass_conv_transpose},
+    {"BatchNormalization", pass_pixels},
     {"InstanceNormalization", pass_images},
     {"GroupNormalization", pass_images},
-    {"LRN", pass_images},
-    {"AveragePool", pass_images},
+    {"LRN", pass_pixels},
+    {"AveragePool", pass_average_pool},
     {"LpPool", pass_images},
-    {"GlobalAveragePool", pass_images},
-    {"GlobalMaxPool", pass_images},
-    {"GlobalLpPool", pass_images},
     {"DepthToSpace", pass_images},
     {"SpaceToDepth", pass_images},
     {"MaxPool", pass_max_pool},
@@ -226,6 +243,8 @@ static const struct {
     {"GatherElements", pass_elements_at},
     {"Trilu", pass_by_place},
     {"EyeLike", pass_by_place},
+    {"RandomNormalLike", pass_by_place},
+    {"RandomUniformLike", pass_by_place},
     {"QuantizeLinear", pass_quantised},
     {"DequantizeLinear", pass_quantised},
 };

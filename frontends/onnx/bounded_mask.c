@@ -243,6 +243,18 @@ static bool mask_exponents(OnnxNode *n, uint32_t axis)
     return others || onnx_mask_operand(n, 0, "-inf");
 }
 
+/* Pools of whole images, which are as wide as data say */
+static bool mask_pooled(OnnxNode *n, uint32_t axis)
+{
+    const char *op = n->proto->op_type + strlen("Global");
+    if (axis < 2)
+        return true;
+    n->counted = 0;
+    if (*op == 'A')
+        return mask_mean(n);
+    return onnx_mask_operand(n, 0, *op == 'M' ? onnx_farthest(n, onnx_type(n, 0)->dtype, true) : "0");
+}
+
 static bool mask_others(OnnxNode *n, uint32_t operand, const OnnxValue *value)
 {
     const char *op = n->proto->op_type;
@@ -298,6 +310,8 @@ bool onnx_mask_count(OnnxNode *n, uint32_t operand)
     n->count_axis[0] = value->count_axis;
     if (strncmp(op, "Reduce", 6) == 0)
         return operand == 0 && mask_reduced(n, value->count_axis);
+    if (strncmp(op, "Global", 6) == 0)
+        return operand == 0 && mask_pooled(n, value->count_axis);
     if (strcmp(op, "ArgMax") == 0 || strcmp(op, "ArgMin") == 0)
         return mask_chosen(n, value->count_axis);
     if (strcmp(op, "TopK") == 0)

@@ -86,13 +86,8 @@ static bool pass_sliced(OnnxNode *n, const OnnxValue *value)
 /* Each entry becomes so many. */
 static bool multiply_count(OnnxNode *n, int64_t by)
 {
-    const char *many = onnx_temp(n, "many");
-    if (!onnx_emit(n, "%s = %s * %lld", many, onnx_name_value(n->onnx, n->count), (long long)by))
-        return false;
-    bool whole = n->count->whole;
-    n->count = onnx_written(n, many);
-    n->count->whole = whole;
-    return true;
+    n->count = onnx_scaled_count(n, n->count, (OnnxScale){by, 0, 1});
+    return n->count != NULL;
 }
 
 /* The extents that a reshape asks for, as numbers: 0 is the operand's own, -1 what is left. */

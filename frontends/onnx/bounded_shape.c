@@ -123,10 +123,13 @@ static bool find_sum(const OnnxNode *n, int64_t at, uint32_t depth, OnnxExtent *
 static bool is_moved(const OnnxNode *n)
 {
     static const char *const same[] = {"Unsqueeze", "Squeeze", "Cast", "Identity", "Reshape"};
+    if (!n->in_count || !n->in[0])
+        return false;
     for (size_t i = 0; i < sizeof same / sizeof *same; i++)
         if (strcmp(n->proto->op_type, same[i]) == 0)
-            return n->in_count && n->in[0];
-    return false;
+            return true;
+    return strcmp(n->proto->op_type, "Expand") == 0 && n->out[0] && n->out[0]->type && n->in[0]->type &&
+           shape_eq(&n->out[0]->type->shape, &n->in[0]->type->shape); /* to what it is */
 }
 
 static bool is_truths(const OnnxValue *value)
@@ -145,15 +148,33 @@ static const OnnxValue *truths_of(const OnnxValue *value)
     return is_truths(value) ? value : NULL;
 }
 
-/* The count that NonZero of the truths has found before, in the same block; NULL. */
-static OnnxValue *number_found(const OnnxNode *sum, const OnnxValue *truths)
+/* The operand of NonZero or Compress that says which entries are there; NULL of other nodes */
+static const OnnxValue *chooser_of(const OnnxNode *n)
 {
-    for (uint32_t i = 0; i < sum->onnx->value_count; i++) {
-        const OnnxValue *found = sum->onnx->value[i];
-        const OnnxNode *maker = found->count ? found->maker : NULL;
-        if (maker && strcmp(maker->proto->op_type, "NonZero") == 0 && found->count->home == sum->out[0]->home &&
-            truths_of(maker->in[0]) == truths)
+    if (strcmp(n->proto->op_type, "NonZero") == 0)
+        return n->in[0];
+    return strcmp(n->proto->op_type, "Compress") == 0 ? n->in[1] : NULL;
+}
+
+OnnxValue *onnx_count_found(const Onnx *onnx, const OnnxBlock *home, const OnnxValue *chooser)
+{
+    const OnnxValue *truths = truths_of(chooser);
+    for (uint32_t i = 0; truths && i < onnx->value_count; i++) {
+        const OnnxValue *found = onnx->value[i];
+        const OnnxValue *by = found->count && found->maker ? chooser_of(found->maker) : NULL;
+        if (by && found->count->home == home && truths_of(by) == truths)
             return found->count;
+    }
+    return NULL;
+}
+
+OnnxValue *onnx_non_zero_found(const Onnx *onnx, const OnnxValue *x)
+{
+    for (uint32_t i = 0; i < onnx->value_count; i++) {
+        const OnnxNode *maker = onnx->value[i]->count ? onnx->value[i]->maker : NULL;
+        if (maker && onnx->value[i]->home == onnx->block && strcmp(maker->proto->op_type, "NonZero") == 0 &&
+            maker->in[0] == x)
+            return onnx->value[i];
     }
     return NULL;
 }
@@ -179,10 +200,26 @@ static bool find_number_of(OnnxNode *sum, OnnxExtent *extent)
     const OnnxValue *truths = truths_of(sum->in[0]);
     if (!truths || shape_elements(&sum->out[0]->type->shape) != 1)
         return false;
-    OnnxValue *count = number_found(sum, truths);
+    OnnxValue *count = onnx_count_found(sum->onnx, sum->out[0]->home, truths);
     count = count ? count : number_summed(sum);
     *extent = (OnnxExtent){shape_elements(&truths->type->shape), count};
     return count != NULL;
+}
+
+OnnxValue *onnx_bounded_number(Onnx *onnx, OnnxValue *value)
+{
+    if (value->number || onnx->block != onnx->root || (value->home && value->home != onnx->root))
+        return value->number;
+    const char *own = onnx_name_value(onnx, value);
+    const char *name = onnx_unique(onnx, str_format(onnx->arena, "%s.at_most", own).ptr);
+    Str text = str_format(onnx->arena, "%s = clip(reshape(i64(%s), shape = []), 0, %lld)\n", name, own,
+                          (long long)value->most);
+    if (!onnx_write(onnx, STR("--at-most"), text))
+        return NULL;
+    value->number = onnx_value_new(onnx);
+    *value->number =
+        (OnnxValue){.type = module_plain_type(onnx->module, DT_I64, 0, NULL), .name = name, .home = onnx->block};
+    return value->number;
 }
 
 /* Element `at` of integers that nodes move about between shapes.  Recurses DEEPEST nodes at most. */
@@ -197,6 +234,11 @@ static bool find_extent(const OnnxValue *value, int64_t at, uint32_t depth, Onnx
         return true;
     }
     const OnnxNode *n = value->maker;
+    if (value->most) {
+        OnnxValue *number = n ? onnx_bounded_number(n->onnx, (OnnxValue *)value) : value->number;
+        *extent = (OnnxExtent){value->most, number};
+        return number != NULL;
+    }
     if (!n || !depth || !n->in_count || !n->in[0])
         return false;
     const char *op = n->proto->op_type;

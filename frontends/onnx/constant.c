@@ -104,7 +104,7 @@ static bool write_counted_range(OnnxNode *n, const OnnxExtent *limit)
 static bool write_range(OnnxNode *n)
 {
     OnnxExtent counted;
-    if (onnx_has(n, 1) && !n->in[1]->known && dtype_is_int(onnx_type(n, 1)->dtype) &&
+    if (onnx_has(n, 1) && !n->in[1]->known && onnx_type(n, 1)->dtype != DT_BOOL &&
         onnx_find_extent(n->in[1], 0, &counted) && counted.count)
         return write_counted_range(n, &counted);
     const Tensor *first = onnx_known(n, 0), *limit = onnx_known(n, 1), *delta = onnx_known(n, 2);

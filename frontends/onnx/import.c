@@ -59,8 +59,9 @@ static const char *graph_name(Onnx *onnx)
 static Graph *import_graph(Onnx *onnx, OnnxScope *scope, OnnxResults *results)
 {
     const Onnx__GraphProto *graph = onnx->model->graph;
-    bool good = onnx_import_inputs(onnx, scope) && onnx_count_runs(onnx) &&
+    bool good = onnx_read_bounds(onnx) && onnx_import_inputs(onnx, scope) && onnx_count_runs(onnx) &&
                 onnx_import_nodes(onnx, scope, graph->node, graph->n_node);
+    good = (onnx->failed || onnx_check_bounds(onnx)) && good; /* a misspelt one may be why nodes are refused */
     if (!onnx_report_refusals(onnx) || !good || !onnx_import_outputs(onnx, scope, results))
         return NULL;
     return nnc_compose_close(onnx->composer, results->name, results->count);

@@ -32,7 +32,8 @@ typedef struct OnnxValue {   /* what a name of the model stands for */
     struct OnnxValue *count; /* so many entries along an axis are there, the rest is padding; NULL: all */
     uint32_t count_axis;
     bool whole;                    /* a count: it leaves out nothing, unless positions of a slice are out of range */
-    struct OnnxValue *number;      /* a sum of truths as an i64[], once it counts entries of others; NULL */
+    int64_t most;                  /* a number that shapes may depend on: so large, as --at-most says; else 0 */
+    struct OnnxValue *number;      /* that, or a sum of truths, as an i64[] once it counts entries of others; NULL */
     struct OnnxValue *const *item; /* of a sequence */
     uint32_t item_count;
     bool sequence, absent; /* absent: an optional without a value */
@@ -80,6 +81,12 @@ struct OnnxScope {    /* what names mean */
     uint32_t depth;
 };
 
+typedef struct OnnxMost { /* --at-most */
+    Str name;
+    int64_t most;
+    bool found;
+} OnnxMost;
+
 typedef struct OnnxFound {     /* by the name of an op */
     const struct OnnxRow *row; /* NULL: none, ... */
     bool too_early;            /* ... or of later opsets only */
@@ -124,10 +131,14 @@ struct Onnx {
     uint32_t refusal_count, refusal_capacity, node_count, folds;
     struct OnnxJoined *joined; /* counts of what was put together, for others of the same counts */
     uint32_t joined_count, joined_capacity;
+    struct OnnxScaled *scaled; /* counts that were made of others */
+    uint32_t scaled_count, scaled_capacity;
     OnnxValue *runs; /* the state that counts them, where something is drawn */
     int64_t round;   /* of loops that are written out, that of the innermost and those around, as one number */
     int64_t work;    /* operations that may still be evaluated */
     bool *define_used;
+    OnnxMost *bound;
+    uint32_t bound_count;
     OnnxRenamed *renamed; /* inputs and results */
     uint32_t renamed_count, renamed_capacity;
     bool failed; /* an error has been reported */
@@ -261,7 +272,17 @@ bool onnx_check_counts(OnnxNode *node); /* of operands, whose counts results may
 /* The count that the text calls so, of result `i` along an axis; it is one for all results of the node. */
 void onnx_set_count(OnnxNode *node, const char *name, uint32_t i, uint32_t axis);
 void onnx_take_counts(const OnnxNode *node);
+typedef struct OnnxScale { /* (count * times + plus) / by, or 0 where that is below 0 */
+    int64_t times, plus, by;
+} OnnxScale;
+/* A count that is made of another, as a value: the same one for the same scale.  NULL after onnx_no. */
+OnnxValue *onnx_scaled_count(OnnxNode *node, OnnxValue *count, OnnxScale scale);
 bool onnx_write_bounded_top_k(OnnxNode *node);
+/* bounded_given.c: numbers of which --at-most says the most */
+bool onnx_read_bounds(Onnx *onnx);
+void onnx_note_bound(Onnx *onnx, const char *name, OnnxValue *value);
+bool onnx_check_bounds(Onnx *onnx); /* has the model all of them? */
+
 /* bounded_mask.c: makes of an operand one without count, or passes the count on; false where the op cannot */
 bool onnx_mask_count(OnnxNode *node, uint32_t operand);
 /* Makes positions in operand 0, which is counted along the axis that they go along, such from the begin. */
@@ -273,6 +294,20 @@ const char *onnx_farthest(const OnnxNode *node, DType dtype, bool least);
 
 /* bounded_alone.c: ops that compute each slice by itself; false where this one does not */
 bool onnx_pass_alone(OnnxNode *node, uint32_t operand);
+
+/* A number that has a bound, no larger than that; NULL in a body, or after errors. */
+OnnxValue *onnx_bounded_number(Onnx *onnx, OnnxValue *value);
+/* The count that NonZero or Compress by the same truths has found before in the block; NULL */
+OnnxValue *onnx_count_found(const Onnx *onnx, const OnnxBlock *home, const OnnxValue *chooser);
+/* What NonZero of the same has given before in this block; NULL */
+OnnxValue *onnx_non_zero_found(const Onnx *onnx, const OnnxValue *x);
+
+/* bounded_window.c: along an axis of the image.  May operand 0 have a count there, and the result one of its own? */
+bool onnx_pass_convolved(OnnxNode *node, uint32_t operand, uint32_t axis);
+bool onnx_pass_transposed(OnnxNode *node, uint32_t operand, uint32_t axis);
+bool onnx_pass_largest(OnnxNode *node, uint32_t operand, uint32_t axis);
+bool onnx_pass_averages(OnnxNode *node, uint32_t operand, uint32_t axis);
+bool onnx_pass_repeated(OnnxNode *node, uint32_t operand, uint32_t axis);
 
 /* bounded_shape.c: integers that nodes move about between shapes */
 typedef struct OnnxExtent {

@@ -352,9 +352,11 @@ static bool import_input(Onnx *onnx, OnnxScope *scope, const Onnx__ValueInfoProt
     if (input->type && !input->type->tensor_type && (input->type->sequence_type || input->type->optional_type))
         return import_list(onnx, scope, name, input->type);
     const Type *type = input_type(onnx, input);
-    if (type)
-        onnx_bind(scope, onnx, name, add_input(onnx, name, type, input->type->tensor_type->elem_type));
-    return type != NULL;
+    OnnxValue *value = type ? add_input(onnx, name, type, input->type->tensor_type->elem_type) : NULL;
+    if (!value)
+        return false;
+    onnx_bind(scope, onnx, name, value);
+    return !value->most || onnx_bounded_number(onnx, value);
 }
 
 /* A misspelt flag would only leave an extent open, or nothing at all; the one input that it can mean is told. */

@@ -298,13 +298,22 @@ static const char *input_behind(const OnnxNode *node, uint32_t i)
     return map_get(&node->onnx->inputs, str_from(name)) == MAP_NONE ? own : name;
 }
 
+static const char *hint_of_known(const OnnxNode *node, uint32_t i)
+{
+    const Type *type = node->in[i]->type;
+    bool number = type && dtype_is_int(type->dtype) && shape_elements(&type->shape) == 1;
+    const char *bound =
+        number ? onnx_text(node, "; --at-most %s=N says how large it can be", node->proto->input[i]) : "";
+    return onnx_text(node, "an input becomes a constant with -D %s=[...]%s", input_behind(node, i), bound);
+}
+
 const Tensor *onnx_known(OnnxNode *node, uint32_t i)
 {
     if (!onnx_has(node, i))
         return onnx_no(node, "operand %u is missing", i), NULL;
     if (!node->in[i]->known) {
         onnx_no(node, "'%s' is known only when running, and shapes depend on it", node->proto->input[i]);
-        node->hint = onnx_text(node, "an input becomes a constant with -D %s=[...]", input_behind(node, i));
+        node->hint = hint_of_known(node, i);
     }
     return node->in[i]->known;
 }

@@ -11,6 +11,8 @@ typedef struct OnnxOptions {
     uint32_t define_count;
     const Str *shape; /* --shape: `image=1x3x224x224` */
     uint32_t shape_count;
+    const Str *bound; /* --at-most: `length=400`, a number that shapes depend on, input or computed, and its largest */
+    uint32_t bound_count;
 } OnnxOptions;
 
 /* An input or a result whose name is no name of the language, or is taken. */

@@ -20,6 +20,7 @@ OnnxValue *onnx_known_value(Onnx *onnx, const Tensor *tensor, const char *wish)
 
 void onnx_bind(OnnxScope *scope, Onnx *onnx, const char *name, OnnxValue *value)
 {
+    onnx_note_bound(onnx, name, value);
     map_put(&scope->value, str_from(name), onnx->value_count);
     ARENA_PUSH(onnx->arena, onnx->value, onnx->value_count, onnx->value_capacity, value);
 }
