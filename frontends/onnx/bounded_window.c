@@ -47,9 +47,11 @@ bool onnx_pass_transposed(OnnxNode *n, uint32_t operand, uint32_t axis)
     if (operand != 0 || axis < 2 || !has_weight(n) || onnx_attribute(n, "output_shape") ||
         !onnx_window(n, onnx_type(n, 1)->shape.dim + 2, &w) || !onnx_mask_operand(n, 0, "0"))
         return false;
-    bool given = onnx_ints(n, "output_padding", &more, &extras) && d < extras;
-    int64_t plus = (w.size[d] - 1) * w.dilation[d] + 1 - w.stride[d] - w.before[d] - w.after[d];
-    OnnxScale scale = {w.stride[d], same ? 0 : plus + (given ? more[d] : 0), 1};
+    int64_t extra = onnx_ints(n, "output_padding", &more, &extras) && d < extras ? more[d] : 0;
+    if (extra < 0 || extra > INT32_MAX)
+        return false;
+    int64_t plus = (w.size[d] - 1) * w.dilation[d] + 1 - w.stride[d] - w.before[d] - w.after[d] + extra;
+    OnnxScale scale = {w.stride[d], same ? 0 : plus, 1};
     n->count = onnx_scaled_count(n, n->count, scale);
     return n->count != NULL;
 }

@@ -34,6 +34,8 @@ static bool take_pads(OnnxNode *n, OnnxWindow *w)
         w->after[d] = given[d + w->rank];
         if (given[d] < 0 || given[d + w->rank] < 0)
             return onnx_no(n, "its padding is negative");
+        if (given[d] > INT32_MAX || given[d + w->rank] > INT32_MAX)
+            return onnx_no(n, "its padding is %lld", (long long)most(given[d], given[d + w->rank]));
     }
     return true;
 }

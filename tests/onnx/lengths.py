@@ -164,6 +164,16 @@ def slices_and_zeros_of_a_number(t):
 
 
 @case
+def padding_beyond_all_measure_is_refused(t):
+    w = tensor("w", numpy.ones((4, 4, 2), "f4"))
+    for op, attributes, message in (("Conv", {"pads": [0, 2**63 - 1]}, "its padding is 9223372036854775807"), ("ConvTranspose", {"pads": [2**31, 0]}, "its padding is 2147483648"),
+                                    ("ConvTranspose", {"output_padding": [-2**63]}, "'part' is as large as data say")):
+        t.write(Part(t, node(op, ["part", "w"], ["y"], **attributes), weights=[w]).content)
+        error = t.run("import", "m.onnx", "--at-most", "n=9", status=1)
+        assert message in error, error
+
+
+@case
 def flags_that_say_nothing(t):
     t.write(Part(t, node("Neg", ["part"], ["y"])).content)
     for flag, message in (("m=4", "--at-most m: no value of the model is called so"), ("n", "--at-most wants NAME=N"), ("n=", "--at-most wants NAME=N"),
