@@ -71,6 +71,8 @@ OnnxValue *onnx_scaled_count(OnnxNode *n, OnnxValue *count, OnnxScale scale)
 
 static bool write_non_zero(OnnxNode *n)
 {
+    if (!onnx_has(n, 0))
+        return onnx_no(n, "operand 0 is missing");
     OnnxValue *before = onnx_non_zero_found(n->onnx, n->in[0]);
     if (before) {
         onnx_set_value(n, 0, before);
