@@ -83,7 +83,7 @@ Helper print_nibble_helper(DType dtype, int64_t stride, bool even); /* for a vec
 void print_product(Printer *printer, const Stmt *stmt);
 void print_tiles(Printer *printer, const Stmt *stmt);
 
-/* Statements (print.c) */
+/* Statements (print_stmt.c), and what is to be known of them before (print.c) */
 void print_start(Printer *printer); /* learns what printing needs to know of printer->kernel as a whole */
 void print_block(Printer *printer, const Block *block);
 void print_line(Printer *printer, const char *format, ...) __attribute__((format(printf, 2, 3)));
