@@ -79,20 +79,23 @@ uint32_t lower_turned_piece(const Recipe *recipe)
     return NONE;
 }
 
-/* Rows first + from ... of `lanes`, by squares; the last of these begins inside the one before it. */
-static void fill_squares(Lower *lower, const TurnedRows *turned, int64_t from, int64_t lanes)
+/* Rows first + from ... of `lanes`, by squares; the last of these begins inside the one before it.  False where columns
+ * of these rows are not a step apart. */
+static bool fill_squares(Lower *lower, const TurnedRows *turned, int64_t from, int64_t lanes)
 {
     Arena *arena = lower->arena;
     const RowSpace *space = turned->space;
     int64_t count = ceil_div(space->columns, lanes);
-    const Var *square = index_var_new(arena, "square", 0, count - 1), *j = index_var_new(arena, "j", 0, space->columns);
+    const Var *square = index_var_new(arena, "square", 0, count - 1),
+              *j = index_var_new(arena, "j", 0, space->columns - 1);
     Block *outer = lower->block;
     ValueId source;
     Index address;
     int64_t step;
-    find_address(lower, space, turned->value, turned->row, index_add(arena, turned->first, index_constant(from)),
-                 index_var(arena, j), &source, &address);
-    index_factor(address, j, &step);
+    if (!find_address(lower, space, turned->value, turned->row, index_add(arena, turned->first, index_constant(from)),
+                      index_var(arena, j), &source, &address) ||
+        !index_factor(address, j, &step))
+        return false;
     if (count > 1)
         lower->block = &stmt_for(arena, outer, square, 0, count, 1, LOOP_SERIAL)->body;
     Index column = count > 1 ? index_scale(arena, index_var(arena, square), lanes) : index_constant(0);
@@ -104,6 +107,7 @@ static void fill_squares(Lower *lower, const TurnedRows *turned, int64_t from, i
                    index_add(arena, column, index_constant(from * space->columns)), space->columns,
                    expr_load(arena, DT_F32, buffer, at), step);
     lower_leave(lower, outer);
+    return true;
 }
 
 static void fill_elements(Lower *lower, const TurnedRows *turned, int64_t from)
@@ -129,8 +133,8 @@ void lower_fill_turned(Lower *lower, const TurnedRows *turned)
 {
     int64_t done = 0;
     for (int64_t lanes = lower->target->lanes; lanes >= 4; lanes /= 2)
-        for (; done + lanes <= turned->count; done += lanes)
-            fill_squares(lower, turned, done, lanes);
+        while (done + lanes <= turned->count && fill_squares(lower, turned, done, lanes))
+            done += lanes;
     if (done < turned->count)
         fill_elements(lower, turned, done);
 }
