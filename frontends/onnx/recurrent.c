@@ -21,10 +21,12 @@ static const char *part(Recurrence *r, uint32_t i)
 
 /* Activations: a name for each gate, with the numbers A and B for those that take some */
 
-static const struct {
+typedef struct Activation {
     const char *name, *text;
     double alpha, beta;
-} activation_table[] = {
+} Activation;
+
+static const Activation activation_table[] = {
     {"Sigmoid", "sigmoid($)", 0, 0},
     {"Tanh", "tanh($)", 0, 0},
     {"Relu", "relu($)", 0, 0},
@@ -65,34 +67,51 @@ static bool is_usual(const Recurrence *r)
     return usual && onnx_float(r->node, "clip", 0) <= 0;
 }
 
-/* Activation `i` of the direction, of x. */
-static const char *activate(Recurrence *r, uint32_t i, const char *x)
+/* Number `at` of those of all directions; NULL: the name is unknown. */
+static const Activation *activation_at(const Recurrence *r, uint32_t at)
 {
-    OnnxNode *n = r->node;
-    const Onnx__AttributeProto *a = onnx_attribute(n, "activations");
-    const char *fallback = usual_activation[r->kind][i];
-    uint32_t at = (uint32_t)r->direction * activations_of[r->kind] + i;
+    const Onnx__AttributeProto *a = onnx_attribute(r->node, "activations");
+    const char *fallback = usual_activation[r->kind][at % activations_of[r->kind]];
     ProtobufCBinaryData word = {strlen(fallback), (uint8_t *)(uintptr_t)fallback};
     if (a && at < a->n_strings)
         word = a->strings[at];
-    for (size_t k = 0; k < sizeof activation_table / sizeof *activation_table; k++) {
-        if (!same_word(&word, activation_table[k].name))
-            continue;
-        const char *alpha = onnx_number(n, r->dtype, number_at(n, "activation_alpha", at, activation_table[k].alpha));
-        const char *beta = onnx_number(n, r->dtype, number_at(n, "activation_beta", at, activation_table[k].beta));
-        Text text = {0};
-        for (const char *c = activation_table[k].text; *c; c++) {
-            if (*c == '$' || *c == 'A' || *c == 'B')
-                text_str(&text, str_from(*c == '$' ? x : *c == 'A' ? alpha : beta));
-            else
-                text_char(&text, *c);
-        }
-        const char *filled = onnx_text(n, "%s", text.ptr);
-        text_free(&text);
-        return filled;
+    for (size_t k = 0; k < sizeof activation_table / sizeof *activation_table; k++)
+        if (same_word(&word, activation_table[k].name))
+            return &activation_table[k];
+    return NULL;
+}
+
+/* A or B of activation `at`: those take one in turn that have any. */
+static const char *number_of(const Recurrence *r, uint32_t at, char letter, double fallback)
+{
+    uint32_t taken = 0;
+    for (uint32_t k = 0; k < at; k++) {
+        const Activation *before = activation_at(r, k);
+        taken += before && strchr(before->text, letter) != NULL;
     }
-    onnx_no(n, "an activation is unknown");
-    return x;
+    const char *list = letter == 'A' ? "activation_alpha" : "activation_beta";
+    return onnx_number(r->node, r->dtype, number_at(r->node, list, taken, fallback));
+}
+
+/* Activation `i` of the direction, of x. */
+static const char *activate(Recurrence *r, uint32_t i, const char *x)
+{
+    uint32_t at = (uint32_t)r->direction * activations_of[r->kind] + i;
+    const Activation *activation = activation_at(r, at);
+    if (!activation)
+        return onnx_no(r->node, "an activation is unknown"), x;
+    Text text = {0};
+    for (const char *c = activation->text; *c; c++) {
+        if (*c == '$')
+            text_str(&text, str_from(x));
+        else if (*c == 'A' || *c == 'B')
+            text_str(&text, str_from(number_of(r, at, *c, *c == 'A' ? activation->alpha : activation->beta)));
+        else
+            text_char(&text, *c);
+    }
+    const char *filled = onnx_text(r->node, "%s", text.ptr);
+    text_free(&text);
+    return filled;
 }
 
 static const char *clipped(Recurrence *r, const char *x)
