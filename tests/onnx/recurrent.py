@@ -176,7 +176,7 @@ def numbers_go_to_the_activations_that_take_some(t):
     elu, hard = lambda a: lambda x: numpy.where(x < 0, a * numpy.expm1(x), x), lambda a, b: lambda x: numpy.clip(a * x + b, 0, 1)
     leaky = lambda a: lambda x: numpy.where(x < 0, a * x, x)
     names = ["Sigmoid", "Tanh", "Elu", "HardSigmoid", "LeakyRelu", "Tanh"]
-    kinds = [(sigmoid, numpy.tanh, elu(0.5)), (hard(0.3, 0.6), leaky(0.2), numpy.tanh)]
+    kinds = [(sigmoid, numpy.tanh, elu(0.5)), (hard(0.25, 0.625), leaky(0.125), numpy.tanh)]
     layer, found = Layer("LSTM", "bidirectional", bias=False), []
     for d, (f, g, h) in enumerate(kinds):
         w, r, ht, ct = layer.weights["#W"][d], layer.weights["#R"][d], numpy.zeros((BATCH, WIDTH)), numpy.zeros((BATCH, WIDTH))
@@ -185,7 +185,7 @@ def numbers_go_to_the_activations_that_take_some(t):
             ct = f(zf) * ct + f(zi) * g(zc)
             ht = f(zo) * h(ct)
         found.append(ht)
-    content = layer.model(node("Identity", ["/l/H"], ["y"]), activations=names, activation_alpha=[0.5, 0.3, 0.2], activation_beta=[0.6])
+    content = layer.model(node("Identity", ["/l/H"], ["y"]), activations=names, activation_alpha=[0.5, 0.25, 0.125], activation_beta=[0.625])
     check(t, content, X, y=numpy.stack(found))
 
 
