@@ -185,7 +185,7 @@ static uint32_t assign_flow(Fuser *fuser)
 
 static uint32_t assign_node(Fuser *fuser, const Node *node, uint32_t kernel, bool apart)
 {
-    if (node_flow(node))
+    if (node_flow(node) || node_has_bodies(node))
         return assign_flow(fuser);
     if (is_inline(node))
         return open_group(fuser, KERNEL_ALONE, value_type(fuser->graph, node->out[0]), 0);
@@ -301,7 +301,7 @@ static void note_uses(const Fuser *fuser, Merger *merger, const bool *live_out)
             const Node *producer = value_producer(graph, node->in[i]);
             if (!producer || producer->kernel == NONE || producer->kernel == node->kernel)
                 continue;
-            if (node_flow(node)) { /* what is passed on is in memory */
+            if (node_flow(node) || node_has_bodies(node)) { /* what is passed on is in memory */
                 merger->shared[producer->kernel] = true;
                 continue;
             }

@@ -44,7 +44,7 @@ static NodeId find_update(const Graph *graph, const Kernel *kernel)
 static void find_form(const Graph *graph, Kernel *kernel)
 {
     kernel->anchor = NONE;
-    if (node_flow(&graph->node[kernel->node[0]])) {
+    if (node_flow(&graph->node[kernel->node[0]]) || node_has_bodies(&graph->node[kernel->node[0]])) {
         kernel->form = FORM_FLOW;
         return;
     }
