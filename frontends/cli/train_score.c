@@ -54,27 +54,33 @@ Scores scores_copy(Arena *arena, const Scores *scores)
     return copy;
 }
 
-/* The position of the largest element of a row: the first one, and NaN is never it. */
+/* The position of the largest element of a row, the first one; -1 where one is NaN. */
 static int64_t largest(const Tensor *tensor, int64_t begin, int64_t count)
 {
-    int64_t best = -1;
-    for (int64_t i = 0; i < count; i++)
-        if (!isnan(tensor_number(tensor, begin + i)) &&
-            (best < 0 || tensor_number(tensor, begin + i) > tensor_number(tensor, begin + best)))
+    int64_t best = 0;
+    for (int64_t i = 0; i < count; i++) {
+        if (isnan(tensor_number(tensor, begin + i)))
+            return -1;
+        if (tensor_number(tensor, begin + i) > tensor_number(tensor, begin + best))
             best = i;
+    }
     return best;
 }
 
-static void add_share(Score *score, const Tensor *output, const Samples *samples, int64_t kept)
+static bool add_share(Score *score, const Tensor *output, const Samples *samples, int64_t kept)
 {
     int64_t classes = score->classes, rows = row_count(&output->type->shape) / samples->batch * kept;
+    bool numbers = true;
     for (int64_t row = 0; row < rows; row++) {
         double label = tensor_number(samples->label.batch, row);
         if (label < 0 || label >= (double)classes)
             continue;
-        score->sum += (double)largest(output, row * classes, classes) == label;
+        int64_t found = largest(output, row * classes, classes);
+        numbers = numbers && found >= 0;
+        score->sum += (double)found == label;
         score->count += 1;
     }
+    return numbers;
 }
 
 bool scores_add(Scores *scores, Tensor *const *output, const Samples *samples, int64_t kept)
@@ -83,7 +89,7 @@ bool scores_add(Scores *scores, Tensor *const *output, const Samples *samples, i
     for (uint32_t i = 0; i < scores->count; i++) {
         Score *score = &scores->at[i];
         if (score->is_share) {
-            add_share(score, output[score->output], samples, kept);
+            finite = add_share(score, output[score->output], samples, kept) && finite;
             continue;
         }
         double number = tensor_number(output[score->output], 0);

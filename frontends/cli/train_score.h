@@ -22,7 +22,8 @@ typedef struct Scores {
 Scores scores_of(Arena *arena, const Graph *graph, const Samples *samples);
 Scores scores_copy(Arena *arena, const Scores *scores); /* with sums of its own, all zero */
 void scores_clear(Scores *scores);
-/* Adds a run over a batch, of which the first `kept` samples count.  False when a number is not finite. */
+/* Adds a run over a batch, of which the first `kept` samples count.  False when a number is not finite, or a score
+ * of a class is NaN. */
 bool scores_add(Scores *scores, Tensor *const *output, const Samples *samples, int64_t kept);
 double score_mean(const Score *score);
 void score_print(Text *out, const Score *score); /* `loss 0.0312`, `accuracy 98.20 %` */

@@ -255,8 +255,8 @@ bool const_call(Builder *b, Str name, const Const *arg, uint32_t count, Place pl
     static const struct {
         const char *name;
         uint32_t count;
-    } table[] = {{"len", 1},   {"hash", 1},  {"product", 1}, {"int", 1},
-                 {"float", 1}, {"range", 2}, {"min", 2},     {"max", 2}};
+    } table[] = {{"len", 1},   {"hash", 1}, {"product", 1}, {"int", 1},    {"float", 1},
+                 {"range", 2}, {"min", 2},  {"max", 2},     {"is_list", 1}};
     uint32_t n = 0;
 
     while (n < sizeof table / sizeof table[0] && !str_is(name, table[n].name))
@@ -285,7 +285,10 @@ bool const_call(Builder *b, Str name, const Const *arg, uint32_t count, Place pl
         return call_range(b, &arg[0], &arg[1], place, result);
     case 6:
         return call_extreme(b, arg, T_LT, place, result);
-    default:
+    case 7:
         return call_extreme(b, arg, T_GT, place, result);
+    default:
+        *result = const_bool(arg->kind == C_LIST);
+        return true;
     }
 }

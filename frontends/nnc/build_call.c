@@ -465,10 +465,15 @@ static Thing call_constant(Builder *b, Str name, const AstExpr *call)
         if (call->u.arg[i].name.len)
             return build_complain(b, call->place, STR_FMT " takes its arguments by position", STR_ARG(name)),
                    build_thing_bad();
-    if (str_is(name, "len") && call->count == 1) { /* the one that takes lists of tensors too */
-        Thing list = build_eval(b, call->u.arg[0].value);
-        if (list.kind == THING_LIST || list.kind == THING_BAD)
-            return list.kind == THING_BAD ? list : build_thing_const(const_int(list.count));
+    bool asks = str_is(name, "is_list");
+    if ((asks || str_is(name, "len")) && call->count == 1) { /* those that take tensors, and lists of them, too */
+        Thing thing = build_eval(b, call->u.arg[0].value);
+        if (thing.kind == THING_BAD)
+            return thing;
+        if (thing.kind == THING_LIST)
+            return build_thing_const(asks ? const_bool(true) : const_int(thing.count));
+        if (asks && thing.kind == THING_VALUE)
+            return build_thing_const(const_bool(false));
     }
     for (uint32_t i = 0; i < call->count; i++)
         if (!constant_argument(b, name, call, i, &arg[i]))

@@ -344,7 +344,9 @@ CASES = {
             ("vjp(x0 @ x1, x1, x2)", [X, normal(5, 2), normal(3, 2)], {}, lambda x, y, v, p: x.T @ v)],
     "jvp": [("jvp(tanh(x0), x0, x1)", [X, normal(3, 5)], {}, lambda x, v, p: (1 - np.tanh(x) ** 2) * v),
             ("jvp(softmax(x0) @ x1, x0, x2)", [X, normal(5, 2), normal(3, 5)], {}, lambda x, y, v, p:
-             (softmax(x) * (v - (softmax(x) * v).sum(-1, keepdims=True))) @ y)],
+             (softmax(x) * (v - (softmax(x) * v).sum(-1, keepdims=True))) @ y),
+            ("jvp(x0 @ x1, wrt = [x0, x1], tangent = [x2, x3])", [X, normal(5, 2), normal(3, 5), normal(5, 2)], {},
+             lambda x, y, v, u, p: v @ y + x @ u)],
     "hvp": [("hvp(reduce_sum(x0 * x0 * x0), x0, x1)", [X, normal(3, 5)], {}, lambda x, v, p: 6 * x * v)],
     "jacobian": [("jacobian(x1 @ tanh(x0), x0)", [normal(4), normal(3, 4)], {}, lambda x, m, p: m * (1 - np.tanh(x) ** 2))],
     "hessian": [("hessian(reduce_sum(x0 * (x1 @ x0)), x0)", [normal(4), normal(4, 4)], {}, lambda x, m, p: m + m.T)],
