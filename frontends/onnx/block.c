@@ -298,6 +298,7 @@ static void import_node(OnnxNode *node)
 bool onnx_import_nodes(Onnx *onnx, OnnxScope *scope, Onnx__NodeProto *const *list, size_t count)
 {
     uint32_t refusals = onnx->refusal_count;
+    list = onnx_in_order(onnx->arena, list, count);
     for (size_t i = 0; i < count && !onnx->failed; i++) {
         const Onnx__NodeProto *proto = list[i];
         OnnxNode *node = ARENA_NEW(onnx->arena, OnnxNode);

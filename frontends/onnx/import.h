@@ -225,6 +225,9 @@ bool onnx_import_nodes(Onnx *onnx, OnnxScope *scope, Onnx__NodeProto *const *nod
 bool onnx_import_initialisers(Onnx *onnx, OnnxScope *scope, const Onnx__GraphProto *graph);
 bool onnx_call_function(OnnxNode *node);
 
+/* order.c: the nodes, each after those that it and its bodies read of, else in their order */
+Onnx__NodeProto *const *onnx_in_order(Arena *arena, Onnx__NodeProto *const *list, size_t count);
+
 /* module.c: the composed graph as text, and the module that this is; NULL after errors */
 Module *onnx_finish(Onnx *onnx, const Graph *graph, const Str *result, Text *out);
 

@@ -20,6 +20,18 @@ def a_dense_layer(t):
 
 
 @case
+def nodes_come_in_any_order(t):
+    """As converters append them, in bodies too, which read of later nodes outside; what is in order stays as it is"""
+    then = graph([node("Add", ["late", "x"], ["s"])], [], [value("s", None)])
+    other = graph([node("Neg", ["q"], ["r"]), node("Abs", ["x"], ["q"])], [], [value("r", None)])
+    m = model(graph([node("Exp", ["b"], ["y"]), node("If", ["c"], ["b"], then_branch=then, else_branch=other), node("Sin", ["u"], ["late"]), node("Cos", ["x"], ["u"])],
+                    [X, value("c", [], 9)], [value("y", [1, 2])]), opset=17)
+    expect(t.text(m), "u = cos(x)", "late = sin(u)", "b = if (c) {", "    s = late + x", "    yield s", "} else {", "    q = abs(x)", "    r = neg(q)", "    yield r", "}", "y = exp(b)")
+    m = model(graph([node("Exp", ["x"], ["b"]), node("Cos", ["x"], ["a"]), node("Add", ["a", "b"], ["y"])], [X], [value("y", [1, 2])]))
+    expect(t.text(m), "b = exp(x)", "a = cos(x)", "y = a + b")
+
+
+@case
 def names_that_are_no_identifiers(t):
     m = model(graph([node("Relu", ["input:0"], ["/layer1/conv1/Relu_output_0"]), node("Exp", ["/layer1/conv1/Relu_output_0"], ["12"]),
                      node("Neg", ["/layer1/conv1/Relu_output_0"], ["for"])],
