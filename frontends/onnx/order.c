@@ -9,7 +9,7 @@ typedef struct Order {
     Map maker;                /* of a name, which node */
     uint32_t *need, *first;   /* the nodes that node i reads of: need[first[i]] ... need[first[i + 1]] */
     uint32_t needs, capacity; /* of need */
-    bool *begun;
+    bool *begun, *done;       /* per node */
     Onnx__NodeProto **sorted;
     size_t sorted_count;
     Arena *arena;
@@ -60,27 +60,26 @@ static bool find_needs(Order *o)
     return late;
 }
 
-/* After what it reads of.  In a circle one comes before that; its import says what it lacks. */
-static void visit(Order *o, uint32_t root, uint32_t *stack, uint32_t *next)
+/* The node after what it reads of.  False where that is a circle. */
+static bool visit(Order *o, uint32_t root, uint32_t *stack, uint32_t *next)
 {
     uint32_t depth = 0;
-    if (o->begun[root])
-        return;
-    stack[depth++] = root;
+    if (!o->begun[root])
+        stack[depth++] = root;
     o->begun[root] = true;
     while (depth) {
-        uint32_t node = stack[depth - 1], at = o->first[node] + next[node];
+        uint32_t node = stack[depth - 1], at = o->first[node] + next[node]++;
         if (at == o->first[node + 1]) {
             o->sorted[o->sorted_count++] = o->list[node];
+            o->done[node] = true;
             depth--;
-            continue;
-        }
-        next[node]++;
-        if (o->begun[o->need[at]])
-            continue;
-        o->begun[o->need[at]] = true;
-        stack[depth++] = o->need[at];
+        } else if (!o->begun[o->need[at]]) {
+            o->begun[o->need[at]] = true;
+            stack[depth++] = o->need[at];
+        } else if (!o->done[o->need[at]])
+            return false;
     }
+    return true;
 }
 
 Onnx__NodeProto *const *onnx_in_order(Arena *arena, Onnx__NodeProto *const *list, size_t count)
@@ -90,8 +89,10 @@ Onnx__NodeProto *const *onnx_in_order(Arena *arena, Onnx__NodeProto *const *list
         return list;
     uint32_t *stack = ARENA_ARRAY(arena, uint32_t, count), *next = ARENA_ARRAY(arena, uint32_t, count);
     o.begun = ARENA_ARRAY(arena, bool, count);
+    o.done = ARENA_ARRAY(arena, bool, count);
     o.sorted = ARENA_ARRAY(arena, Onnx__NodeProto *, count);
     for (uint32_t i = 0; i < count; i++)
-        visit(&o, i, stack, next);
+        if (!visit(&o, i, stack, next))
+            return list; /* the import says where */
     return o.sorted;
 }
