@@ -180,7 +180,12 @@ void prelude_print(Text *out, const Target *target, const PreludeNeeds *needs)
 
     bool vectors = all_widths(needs) != 0, lanes = vectors && target->dialect == DIALECT_C99;
     print_helpers(&printer, needs, lanes);
-    text_str(out, STR("#include <math.h>\n#include <stddef.h>\n#include <stdint.h>\n#include <string.h>\n"));
+    bool portable = target->dialect == DIALECT_C99;
+    text_printf(out, "%s#include <math.h>\n#include <stddef.h>\n#include <stdint.h>\n#include <string.h>\n",
+                portable ? "#include <limits.h>\n" : "");
+    if (portable)
+        text_str(out,
+                 STR("\n#if INT_MAX < 2147483647\n#error \"int has 16 bits: positions and floats want 32\"\n#endif\n"));
     text_str(out, STR("\n#if defined(__GNUC__) && !defined(__clang__)\n"
                       "#pragma GCC optimize(\"fp-contract=fast\") /* under -std=c99 gcc has no FMA otherwise */\n"));
     if (runs_with_avx2(target))

@@ -7,13 +7,18 @@
 
 #define LONGEST_NAME 100 /* of files, without what is added; what is longer ends in a hash of the whole */
 
-/* NAME.h would stand before a header that emitted sources include; nnc_model is a type in each of them. */
+/* NAME.h would stand before a header of C or POSIX that emitted sources, or a caller's, include; nnc_model is a type in
+ * each of them. */
 static bool is_of_headers(Str name)
 {
     static const char *const header[] = {
-        "nnc",          "nnc_model", "math",      "stddef", "stdint", "stdio",     "stdlib",
-        "string",       "strings",   "features",  "endian", "alloca", "immintrin", "cuda_runtime_api",
-        "cuda_runtime", "cuda_bf16", "cuda_fp16", "cuda",   "crt",    "limits"};
+        "alloca",       "assert",           "complex",  "crt",       "ctype",   "cuda",   "cuda_bf16", "cuda_fp16",
+        "cuda_runtime", "cuda_runtime_api", "dlfcn",    "endian",    "errno",   "fcntl",  "features",  "fenv",
+        "float",        "immintrin",        "inttypes", "iso646",    "limits",  "locale", "math",      "nnc",
+        "nnc_model",    "pthread",          "sched",    "semaphore", "setjmp",  "signal", "stdalign",  "stdarg",
+        "stdatomic",    "stdbit",           "stdbool",  "stdckdint", "stddef",  "stdint", "stdio",     "stdlib",
+        "stdnoreturn",  "string",           "strings",  "syslog",    "termios", "tgmath", "threads",   "time",
+        "uchar",        "unistd",           "wchar",    "wctype"};
     for (uint32_t i = 0; i < sizeof header / sizeof *header; i++)
         if (str_is(name, header[i]))
             return true;

@@ -44,7 +44,16 @@ static void put_element(Text *out, const Tensor *tensor, int64_t index, const ch
         text_printf(out, dtype_is_float(dtype) ? real : "%.0f", x);
 }
 
-/* The best `k` along the last axis, with bars. */
+static void show_nan(Text *out, const Tensor *tensor, int64_t begin, int64_t count)
+{
+    int64_t lost = 0;
+    for (int64_t i = begin; i < begin + count; i++)
+        lost += isnan(tensor_number(tensor, i)) != 0;
+    if (lost)
+        text_printf(out, "  %" PRId64 " of %" PRId64 " %s nan\n", lost, count, lost == 1 ? "is" : "are");
+}
+
+/* The best `k` along the last axis, with bars; NaN is no number that could be one. */
 static void show_row(Text *out, const Tensor *tensor, int64_t begin, int64_t count, int64_t k)
 {
     int64_t taken[64];
@@ -75,6 +84,7 @@ static void show_top(Text *out, const Tensor *tensor, int64_t k)
         if (all > count)
             text_printf(out, "  row %" PRId64 "\n", begin / count);
         show_row(out, tensor, begin, count, k);
+        show_nan(out, tensor, begin, count);
     }
 }
 
