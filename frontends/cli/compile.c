@@ -358,7 +358,10 @@ static int write_all(Cli *cli, const Request *request, const Model *model, const
 {
     Folder folder;
     Depfile depfile = {0};
+    Str rules = args_value(cli, "depfile");
 
+    if (rules.ptr && !model_keeps_files(cli, model, rules))
+        return STATUS_INPUT;
     if (request->parts & EMIT_IR && !emit_ir_keeps_weights(cli, model, program, request->where))
         return STATUS_INPUT;
     if (!folder_open(cli, request->where, &folder))

@@ -15,15 +15,6 @@ static bool has_one_graph(Cli *cli, const Model *model)
     return false;
 }
 
-static bool is_own(Cli *cli, const Str *kept, uint32_t count, Str path)
-{
-    for (uint32_t i = 0; i < count; i++)
-        if (kept[i].len && file_same(path, kept[i]))
-            return diag_file_error(&cli->diag, path, "this file belongs to what is exported: give -o another name"),
-                   true;
-    return false;
-}
-
 static int run(Cli *cli)
 {
     Str path = args_value(cli, "o");
@@ -34,14 +25,9 @@ static int run(Cli *cli)
     int status = model_load(cli, WEIGHTS_ALL, &model);
     if (status != STATUS_OK)
         return status;
-    Str *kept = ARENA_ARRAY(&cli->arena, Str, model.module->file_count + 2);
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < model.module->file_count; i++)
-        kept[count++] = model.module->file[i];
-    kept[count++] = model.path;
-    if (model.weights_path.len)
-        kept[count++] = model.weights_path;
-    if (!has_one_graph(cli, &model) || is_own(cli, kept, count, path))
+    uint32_t count;
+    const Str *kept = model_files(&cli->arena, &model, &count);
+    if (!has_one_graph(cli, &model) || !model_keeps_files(cli, &model, path))
         return STATUS_INPUT;
     OnnxExport options = {.path = path,
                           .model = model.path,

@@ -89,6 +89,29 @@ bool model_save(Cli *cli, Module *module, Str path, const Text *text)
     return false;
 }
 
+const Str *model_files(Arena *arena, const Model *model, uint32_t *count)
+{
+    Str *file = ARENA_ARRAY(arena, Str, model->module->file_count + 2);
+    *count = 0;
+    for (uint32_t i = 0; i < model->module->file_count; i++)
+        file[(*count)++] = model->module->file[i];
+    file[(*count)++] = model->path;
+    if (model->weights_path.len)
+        file[(*count)++] = model->weights_path;
+    return file;
+}
+
+bool model_keeps_files(Cli *cli, const Model *model, Str path)
+{
+    uint32_t count;
+    const Str *file = model_files(&cli->arena, model, &count);
+    for (uint32_t i = 0; i < count; i++)
+        if (file[i].len && file_same(path, file[i]))
+            return diag_file_error(&cli->diag, path,
+                                   "this file belongs to the model that is read: give another name to write to");
+    return true;
+}
+
 bool model_keeps_weights(Cli *cli, const Model *model, Str path)
 {
     Str beside = weights_path_beside(&cli->arena, path);

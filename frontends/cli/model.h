@@ -45,6 +45,10 @@ Str model_file_name(const Model *model, Str name);
 /* Writes `text`, which nnc_print made of the module, and beside it, in a .safetensors file, the elements that the text
  * leaves out.  False after an error in the diag. */
 bool model_save(Cli *cli, Module *module, Str path, const Text *text);
+/* What was read for it: its text and others that this uses, its weights */
+const Str *model_files(Arena *arena, const Model *model, uint32_t *count);
+/* Is the path none of them?  Else false, with an error in the diag. */
+bool model_keeps_files(Cli *cli, const Model *model, Str path);
 /* Would all that is stored for the model still be, after model_save?  False after an error in the diag. */
 bool model_keeps_weights(Cli *cli, const Model *model, Str path);
 /* Where nothing of it had to be written beside such a text, but an older file stands there: it is not ours to remove.

@@ -308,6 +308,8 @@ static int run(Cli *cli)
     r.graph = model.graph;
     if (!path.ptr)
         path = STR("reduced.nnc");
+    if (!model_keeps_files(cli, &model, path))
+        return STATUS_INPUT;
     if (!folder_open(cli, (Str){0}, &r.folder))
         return STATUS_ENVIRONMENT;
     status = reduce(&r, path);

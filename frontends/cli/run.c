@@ -183,8 +183,10 @@ static void show_time(Cli *cli, const Host *host)
     Times times = host_time(cli, host, TIME_SPAN, 5);
     cli_step(cli, NULL);
     Text out = {0};
-    text_printf(&out, "latency: %.3f ms median of %u runs, %.3f least\n", times.second[times.count / 2] * 1e3,
-                times.count, times.second[0] * 1e3);
+    char median[32], least[32];
+    text_printf(&out, "latency: %s median of %u runs, %s least\n",
+                roofline_seconds(median, times.second[times.count / 2]), times.count,
+                roofline_seconds(least, times.second[0]));
     cli_put_rows(&out);
     text_free(&out);
 }

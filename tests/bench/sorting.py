@@ -30,7 +30,8 @@ TURNS = 3
 def latency(build, folder):
     words = [f"{build}/nnc", "run", f"{folder}/m.nnc", "--target", "host", "--input", f"x={folder}/x.npy", "--time"]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
-    return float(re.search(r"latency: ([\d.]+) ms", done.stdout + done.stderr).group(1))
+    number, unit = re.search(r"latency: ([\d.]+) (\w+)", done.stdout + done.stderr).groups()
+    return float(number) * {"s": 1e3, "ms": 1, "us": 1e-3, "ns": 1e-6}[unit]
 
 
 def peer(x, k, seconds=0.3):

@@ -212,7 +212,7 @@ def files_of_the_model_are_not_written_over(t):
     t.export("graph g(x: f32[2000]) -> (y) {", "    param w: f32[2000] = 1.5", "    y = x + w", "}")
     before = (t.folder / "m.onnx").read_bytes()
     error = t.run("export", "m.onnx", "-o", "m.onnx", status=1)
-    assert "m.onnx: error: this file belongs to what is exported: give -o another name" in error, error
+    assert "m.onnx: error: this file belongs to the model that is read: give another name to write to" in error, error
     t.run("export", "m.onnx", "-o", "n.onnx", "--external")
     os.link(t.folder / "n.bin", t.folder / "k.bin")
     error = t.run("export", "n.onnx", "-o", "k.onnx", "--external", status=1)
