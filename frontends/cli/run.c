@@ -4,6 +4,7 @@
 
 #include "cli/host.h"
 #include "cli/inputs.h"
+#include "cli/roofline.h"
 #include "ops/family.h"
 #include "passes/pass.h"
 
