@@ -55,9 +55,13 @@ static const AstExpr *parse_number(Parser *p)
     char buffer[64], *digits = token.text.len < sizeof buffer ? buffer : arena_alloc(p->arena, token.text.len + 1);
     memcpy(digits, token.text.ptr, token.text.len);
     digits[token.text.len] = 0;
-    if (token.kind == T_FLOAT)
-        return constant_expr(p, token.place, const_float(strtod(digits, NULL)));
-
+    if (token.kind == T_FLOAT) {
+        double x = strtod(digits, NULL);
+        if (isfinite(x))
+            return constant_expr(p, token.place, const_float(x));
+        parse_error(p, token.place, "this number does not fit in 64 bits; infinity is inf");
+        return &bad_expr;
+    }
     errno = 0;
     unsigned long long n = strtoull(digits, NULL, 10);
     if (errno || n > (unsigned long long)INT64_MAX + 1) {
