@@ -114,7 +114,7 @@ static int print_result(Cli *cli, const Model *model)
     Str path = args_value(cli, "o");
     Text text = {0};
     int status = STATUS_OK;
-    if (path.ptr && !(model_keeps_files(cli, model, path) && model_keeps_weights(cli, model, path)))
+    if (path.ptr && !model_keeps_weights(cli, model, path))
         return STATUS_INPUT;
     nnc_print(&text, model->module);
     if (path.ptr)
