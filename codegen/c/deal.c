@@ -68,7 +68,10 @@ void unit_print_part(Text *out, Unit *unit, const Function *function, const Kern
             text_printf(out, "    %s%s *" STR_FMT ";\n", kernel->buffer[b].written ? "" : "const ",
                         print_buffer_type(&kernel->buffer[b]), STR_ARG(names->buffer[b]));
     for (uint32_t p = 0; p < function->sharing.count; p++)
-        text_printf(out, "    %s " STR_FMT ";\n", function->wide ? "ptrdiff_t" : "int",
+        text_printf(out, "    %s " STR_FMT ";\n",
+                    function->sharing.parameter[p].type ? function->sharing.parameter[p].type
+                    : function->wide                    ? "ptrdiff_t"
+                                                        : "int",
                     STR_ARG(function->sharing.parameter[p].name));
     text_printf(out, "} " STR_FMT ";\n\n", STR_ARG(function->call));
     text_printf(out, "static void " STR_FMT "(const void *call, int32_t part, int32_t thread)\n{\n",

@@ -50,7 +50,7 @@ Str print_constant(Printer *printer, ConstantKind kind, const char *along, int64
 {
     bool fixed = printer->innermost && kind == CONSTANT_OFFSET && printer->kernel->form != FORM_UPDATE;
     return constants_next(fixed ? NULL : printer->constants, printer->arena,
-                          (Constant){kind, value, printer->place.of, along, false});
+                          (Constant){.kind = kind, .value = value, .of = printer->place.of, .along = along});
 }
 
 /* Of a sum, which a parameter may be, what is taken away stands in parentheses. */
@@ -517,12 +517,21 @@ static bool is_limit(const Expr *expr)
     return expr->dtype == DT_I64 && expr->number > 0 && expr->number <= INT32_MAX;
 }
 
+/* Floats that kernels may differ in */
+static Str print_float(Printer *printer, const Expr *expr)
+{
+    Str number = print_number(printer->arena, expr->dtype, expr->number);
+    bool differs = (expr->dtype == DT_F32 || expr->dtype == DT_F64) && expr->number != 0 && isfinite(expr->number);
+    Constant constant = {.kind = CONSTANT_NUMBER, .type = prelude_c_type(expr->dtype), .number = number};
+    memcpy(&constant.value, &expr->number, sizeof constant.value);
+    return differs ? constants_next(printer->constants, printer->arena, constant) : number;
+}
+
 Piece print_expr(Printer *printer, const Expr *expr)
 {
     switch (expr->kind) {
     case EXPR_NUMBER: {
-        Str number = is_limit(expr) ? print_limit(printer, (int64_t)expr->number)
-                                    : print_number(printer->arena, expr->dtype, expr->number);
+        Str number = is_limit(expr) ? print_limit(printer, (int64_t)expr->number) : print_float(printer, expr);
         return (Piece){number, number.ptr[0] == '-' ? PREC_UNARY : PREC_PRIMARY, false};
     }
     case EXPR_INDEX: {

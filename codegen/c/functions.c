@@ -102,9 +102,12 @@ KernelNames unit_function_names(Unit *unit, const Function *function)
         source_function_names(function->entry, unit->arena, function->kernel, function->users, function->name,
                               unit_inplace(function->entry, unit->arena, function->kernel));
     names.parameter = ARENA_ARRAY(unit->arena, Str, sharing->count);
+    names.type = ARENA_ARRAY(unit->arena, const char *, sharing->count);
     for (uint32_t p = 0; p < sharing->count; p++)
-        if (sharing->parameter[p].constant < function->printed)
+        if (sharing->parameter[p].constant < function->printed) {
+            names.type[names.parameters] = sharing->parameter[p].type;
             names.parameter[names.parameters++] = sharing->parameter[p].name;
+        }
     return names;
 }
 

@@ -47,9 +47,11 @@ static void note_scratch(Unit *unit, const Entry *entry, const Step *step, const
         const KernelBuffer *buffer = &kernel->buffer[b];
         const Storage *storage = entry_storage(entry, buffer->storage);
         if (used[b] && storage->per_thread)
-            constants_next(
-                constants, unit->arena,
-                (Constant){CONSTANT_APART, storage->apart / dtype_bytes(buffer->dtype), names->buffer[b], NULL, true});
+            constants_next(constants, unit->arena,
+                           (Constant){.kind = CONSTANT_APART,
+                                      .value = storage->apart / dtype_bytes(buffer->dtype),
+                                      .of = names->buffer[b],
+                                      .printed = true});
     }
 }
 

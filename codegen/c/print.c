@@ -130,7 +130,8 @@ static uint32_t put_parameters(Printer *printer, const Deal *deal, KernelMemory 
                         STR_ARG(printer->names->buffer[i]));
     }
     for (uint32_t i = 0; i < printer->names->parameters; i++)
-        text_printf(printer->out, "%s%s " STR_FMT, count++ ? ", " : "", print_index_type(printer),
+        text_printf(printer->out, "%s%s " STR_FMT, count++ ? ", " : "",
+                    printer->names->type[i] ? printer->names->type[i] : print_index_type(printer),
                     STR_ARG(printer->names->parameter[i]));
     if (deal && deal->part) {
         Str part = print_push(printer, deal->part);

@@ -9,7 +9,8 @@
 typedef struct KernelNames {
     Str function;
     Str *buffer;         /* per buffer of the kernel */
-    Str *parameter;      /* that stand for constants of its loops (sharing.h) ... */
+    Str *parameter;      /* that stand for constants of its loops, and for floats (sharing.h) ... */
+    const char **type;   /* ... of these, the floats'; NULL of the others ... */
     uint32_t parameters; /* ... so many */
 } KernelNames;
 

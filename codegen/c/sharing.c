@@ -56,6 +56,8 @@ static bool of_one_kind(const Constant *a, const Constant *b)
 {
     if (constant_is_distance(a->kind) || constant_is_distance(b->kind))
         return constant_is_distance(a->kind) && constant_is_distance(b->kind);
+    if (a->kind == CONSTANT_NUMBER || b->kind == CONSTANT_NUMBER)
+        return a->kind == b->kind && strcmp(a->type, b->type) == 0;
     return a->kind == b->kind && strcmp(many_of(a->along), many_of(b->along)) == 0;
 }
 
@@ -144,7 +146,8 @@ bool sharing_find(Arena *arena, const Constant *const *kernel, uint32_t kernels,
     for (uint32_t v = 0; v < f.count; v++)
         if (f.variation[v].base == v) {
             number[v] = sharing->count;
-            sharing->parameter[sharing->count++].constant = f.variation[v].first;
+            sharing->parameter[sharing->count++] =
+                (Parameter){.constant = f.variation[v].first, .type = kernel[0][f.variation[v].first].type};
         }
     for (uint32_t c = 0; c < count; c++)
         if (f.of[c] < f.count) {
@@ -171,6 +174,8 @@ static Str name_of(Arena *arena, const Constant *constant)
         return str_from(many_of(along));
     case CONSTANT_BEGIN:
         return str_format(arena, "first_%s", along);
+    case CONSTANT_NUMBER:
+        return STR("number");
     case CONSTANT_LIMIT:
         break;
     }

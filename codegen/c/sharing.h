@@ -11,6 +11,7 @@
 typedef struct Parameter { /* of a function */
     Str name;
     uint32_t constant; /* as an argument it is what this constant of the caller's kernel is */
+    const char *type;  /* of a float; NULL: a position */
 } Parameter;
 
 typedef struct Following { /* of a constant: times * a parameter + plus; times 0: all kernels have the same */

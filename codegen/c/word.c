@@ -1,6 +1,7 @@
 #include "c/expr.h"
 
 #include <ctype.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -276,12 +277,18 @@ static const Helper helper_of[WORD_COUNT] = {
     [WORD_SHIFT_RIGHT] = HELPER_SHIFT_RIGHT,
 };
 
+static bool is_number(const Expr *expr)
+{
+    return expr->kind == EXPR_NUMBER && isfinite(expr->number);
+}
+
 Piece print_applied(Printer *printer, const Expr *expr, const Piece *arg)
 {
     if (is_lane_call(printer, expr->word, arg))
         return print_lane_call(printer, expr->word, arg);
     DType dtype = expr->arg[expr->word == WORD_SELECT]->dtype;
-    bool second_number = dtype == DT_F32 && is_number_text(arg[1].text);
+    bool second_number =
+        dtype == DT_F32 && (expr->word == WORD_MAX || expr->word == WORD_MIN) && is_number(expr->arg[1]);
 
     switch (expr->word) {
     case WORD_ADD:
