@@ -2,7 +2,7 @@
 
 #define BLANK '\1' /* what stands in front of a constant's number while constants are noted */
 
-Str constant_text(Arena *arena, const Constant *constant)
+Str constants_text(Arena *arena, const Constant *constant)
 {
     return constant->type ? constant->number : str_format(arena, "%lld", (long long)constant->value);
 }
@@ -17,7 +17,7 @@ Str constants_next(Constants *constants, Arena *arena, Constant constant)
         ARENA_PUSH(arena, constants->at, constants->count, constants->capacity, constant);
         return str_format(arena, "%c%u%c", BLANK, constants->count - 1, BLANK);
     }
-    return constant_text(arena, &constant);
+    return constants_text(arena, &constant);
 }
 
 void constants_mark_printed(const Constants *constants, Str text)

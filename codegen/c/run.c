@@ -46,7 +46,7 @@ static Str arguments_of(UnitRun *run, const Step *step, const Function *function
     }
     for (uint32_t p = 0; p < function->sharing.count; p++)
         text_printf(&list, "%s" STR_FMT, list.len ? ", " : "",
-                    STR_ARG(constant_text(arena, &launch->constant[function->sharing.parameter[p].constant])));
+                    STR_ARG(constants_text(arena, &launch->constant[function->sharing.parameter[p].constant])));
     Str copy = str_copy(arena, text_view(&list));
     text_free(&list);
     return copy;
