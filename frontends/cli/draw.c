@@ -9,12 +9,17 @@
 
 #include "ops/meaning.h"
 
+/* Control characters of names are none that an SVG could hold. */
 static void quoted(Text *out, Str text)
 {
     for (uint32_t i = 0; i < text.len; i++) {
+        bool control = (unsigned char)text.ptr[i] < 32 || text.ptr[i] == 127;
         if (text.ptr[i] == '"' || text.ptr[i] == '\\')
             text_char(out, '\\');
-        text_char(out, text.ptr[i]);
+        if (control)
+            text_str(out, STR("\xef\xbf\xbd"));
+        else
+            text_char(out, text.ptr[i]);
     }
 }
 
