@@ -43,7 +43,7 @@ static inline bool constant_is_distance(ConstantKind kind)
     return kind == CONSTANT_STRIDE || kind == CONSTANT_OFFSET;
 }
 
-Str constants_text(Arena *arena, const Constant *constant);
+Str constants_text(Arena *arena, const Constant *constant); /* its value in C */
 /* Notes the next constant, or says what was written for it; `constants` NULL: the number. */
 Str constants_next(Constants *constants, Arena *arena, Constant constant);
 /* Finds those that stand in the text that has been printed while they were noted. */

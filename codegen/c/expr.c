@@ -517,8 +517,8 @@ static bool is_limit(const Expr *expr)
     return expr->dtype == DT_I64 && expr->number > 0 && expr->number <= INT32_MAX;
 }
 
-/* Floats that kernels may differ in */
-static Str print_float(Printer *printer, const Expr *expr)
+/* A number; a float may be one that other kernels have another for. */
+static Str print_literal(Printer *printer, const Expr *expr)
 {
     Str number = print_number(printer->arena, expr->dtype, expr->number);
     bool differs = (expr->dtype == DT_F32 || expr->dtype == DT_F64) && expr->number != 0 && isfinite(expr->number);
@@ -531,7 +531,7 @@ Piece print_expr(Printer *printer, const Expr *expr)
 {
     switch (expr->kind) {
     case EXPR_NUMBER: {
-        Str number = is_limit(expr) ? print_limit(printer, (int64_t)expr->number) : print_float(printer, expr);
+        Str number = is_limit(expr) ? print_limit(printer, (int64_t)expr->number) : print_literal(printer, expr);
         return (Piece){number, number.ptr[0] == '-' ? PREC_UNARY : PREC_PRIMARY, false};
     }
     case EXPR_INDEX: {

@@ -147,7 +147,9 @@ static bool write_compress(OnnxNode *n)
         return onnx_no(n, "what it chooses by is no list");
     if (n->in[1]->known)
         return write_known_compress(n, along, axis);
-    n->count = onnx_count_found(n->onnx, n->onnx->block, n->in[1]); /* others that it chooses have as many */
+    int64_t extent = along ? onnx_dim(n, 0, axis) : shape_elements(&onnx_type(n, 0)->shape);
+    if (onnx_dim(n, 1, 0) <= extent) /* others that they choose have as many */
+        n->count = onnx_count_found(n->onnx, n->onnx->block, n->in[1]);
     const char *count = onnx_temp(n, "many"), *y = onnx_out(n, 0);
     const char *where = along ? onnx_text(n, ", axis = %lld", (long long)axis) : "";
     if (!onnx_emit(n, "(%s, %s) = compress(%s, %s%s)", y, count, onnx_in(n, 0), onnx_in(n, 1), where))

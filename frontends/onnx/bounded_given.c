@@ -35,7 +35,7 @@ void onnx_note_bound(Onnx *onnx, const char *name, OnnxValue *value)
         if (!str_is(bound->name, name) && !str_is(bound->name, onnx_identifier(onnx, name)))
             continue;
         bound->found = true;
-        if (value->known)
+        if (value->known || value->bad)
             continue;
         value->most = bound->most;
         if (!value->type || shape_elements(&value->type->shape) != 1)

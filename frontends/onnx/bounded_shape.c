@@ -162,7 +162,8 @@ OnnxValue *onnx_count_found(const Onnx *onnx, const OnnxBlock *home, const OnnxV
     for (uint32_t i = 0; truths && i < onnx->value_count; i++) {
         const OnnxValue *found = onnx->value[i];
         const OnnxValue *by = found->count && found->maker ? chooser_of(found->maker) : NULL;
-        if (by && found->count->home == home && truths_of(by) == truths)
+        if (by && found->count->home == home && truths_of(by) == truths &&
+            found->type->shape.dim[found->count_axis] == shape_elements(&truths->type->shape)) /* it saw them all */
             return found->count;
     }
     return NULL;

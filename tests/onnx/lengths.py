@@ -197,5 +197,16 @@ def what_is_found_twice_is_counted_once(t):
     numpy.testing.assert_allclose(t.value(m, v=v, u=u)[:many], ((v - u) / u)[v > 0], 1e-6)
 
 
+@case
+def truths_that_stand_behind_the_end_choose_nothing(t):
+    """A mask longer than what it chooses from: NonZero counts all of it, Compress those that have an entry, whichever comes first"""
+    mask, x = numpy.array([1, 0, 1, 0, 1, 1], bool), DICE.normal(size=4).astype("f4")
+    nodes = [node("NonZero", ["mask"], ["at"]), node("Compress", ["x", "mask"], ["y"], axis=0)]
+    for order in (nodes, nodes[::-1]):
+        m = model(graph(order, [value("x", [4]), value("mask", [6], 9)], [value("y", None), value("at", None)]), opset=17)
+        assert int(t.value(m, "y.count", x=x, mask=mask)) == 2 and int(t.value(m, "at.count", x=x, mask=mask)) == 4
+        numpy.testing.assert_array_equal(t.value(m, x=x, mask=mask)[:2], x[mask[:4]])
+
+
 if __name__ == "__main__":
     main()
