@@ -143,12 +143,10 @@ static void make_groups(Arena *arena, Alike *alike)
         uint32_t g = 0;
         for (; g < alike->count; g++) {
             Group *group = &alike->at[g];
-            Sharing sharing;
             ARENA_PUSH(arena, group->kernel, group->kernels, group->capacity, alike->kernel[k]);
-            if (sharing_find(arena, group->kernel, group->kernels, alike->constants, &sharing)) {
-                group->sharing = sharing;
+            if (sharing_fits(&group->sharing, group->kernel[0], alike->kernel[k], alike->constants) ||
+                sharing_find(arena, group->kernel, group->kernels, alike->constants, &group->sharing))
                 break;
-            }
             group->kernels--;
         }
         alike->group[k] = g;

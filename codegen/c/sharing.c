@@ -88,6 +88,11 @@ static bool find_variations(Finding *f, uint32_t constants)
     return true;
 }
 
+static bool follows_at(int64_t base, int64_t value, int64_t times, int64_t plus)
+{
+    return plus < base && plus > -base && value - plus == number_times(times, base);
+}
+
 /* Is b = times * a + plus in all kernels?  It does not lead from one buffer to a place in another one. */
 static bool follows(const Finding *f, Variation *b, const Variation *a)
 {
@@ -99,11 +104,9 @@ static bool follows(const Finding *f, Variation *b, const Variation *a)
     if (steps % step || times < 1)
         return false;
     int64_t plus = to - number_times(times, from);
-    for (k = 0; k < f->kernels; k++) {
-        int64_t base = value_of(f, k, a->first);
-        if (plus >= base || plus <= -base || value_of(f, k, b->first) - plus != number_times(times, base))
+    for (k = 0; k < f->kernels; k++)
+        if (!follows_at(value_of(f, k, a->first), value_of(f, k, b->first), times, plus))
             return false;
-    }
     if (plus && (b->factor || !str_eq(f->kernel[0][a->first].of, f->kernel[0][b->first].of)))
         return false;
     b->times = times;
@@ -154,6 +157,23 @@ bool sharing_find(Arena *arena, const Constant *const *kernel, uint32_t kernels,
             const Variation *v = &f.variation[f.of[c]];
             sharing->follows[c] = (Following){number[v->base], v->times, v->plus};
         }
+    return true;
+}
+
+bool sharing_fits(const Sharing *sharing, const Constant *first, const Constant *kernel, uint32_t count)
+{
+    for (uint32_t c = 0; c < count; c++) {
+        const Following *follows = sharing->follows ? &sharing->follows[c] : &(Following){0};
+        if (!follows->times) {
+            if (first[c].printed && kernel[c].value != first[c].value)
+                return false;
+            continue;
+        }
+        int64_t base = kernel[sharing->parameter[follows->parameter].constant].value;
+        bool same = follows->times == 1 && !follows->plus;
+        if (same ? kernel[c].value != base : !follows_at(base, kernel[c].value, follows->times, follows->plus))
+            return false;
+    }
     return true;
 }
 

@@ -28,6 +28,8 @@ typedef struct Sharing { /* of a function: how the constants of its kernels foll
 
 /* Of `kernels` lists of `count` constants each.  False where they take more than MOST_PARAMETERS. */
 bool sharing_find(Arena *arena, const Constant *const *kernel, uint32_t kernels, uint32_t count, Sharing *sharing);
+/* Do the parameters of kernels like `first` say one more, as sharing_find would find of all? */
+bool sharing_fits(const Sharing *sharing, const Constant *first, const Constant *kernel, uint32_t count);
 /* Names the parameters, by what they are, unlike those that are taken; and writes the constants by them. */
 void sharing_name(Arena *arena, const Constant *first, uint32_t count, const Str *taken, uint32_t taken_count,
                   Sharing *sharing);
