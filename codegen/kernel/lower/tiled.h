@@ -16,6 +16,7 @@
 typedef struct TileView {
     const uint32_t *valid; /* per tap (kh, kw): bit p when pixel p's operand is inside the image */
     int64_t end;           /* the first round behind them */
+    int64_t slide;         /* of one row of taps: all but the first see this many taps earlier from round to round */
 } TileView;
 
 #define MOST_VIEWS 8
@@ -176,6 +177,9 @@ bool tiled_goes_straight(const Tiled *con);
 bool tiled_keeps_rows(const Tiled *con);
 /* tiled_tile.c: chooses the tile and cuts the image, as it is asked to; false when that cannot be. */
 bool tiled_choose(Tiled *con);
+/* tiled_cut.c: the image into tiles. */
+void tiled_cut(Tiled *con);
+int64_t tiled_equal_taps(const uint32_t *valid, int64_t count); /* how many of the first see the same */
 /* Scalar operations that the kernel does beside its sums, and results that it stores */
 int64_t tiled_words_beside(const Lower *lower);
 /* tiled_constant.c: constants of which the second operand is made, or is computed here. */

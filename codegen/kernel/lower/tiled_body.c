@@ -4,6 +4,8 @@
  * kept rolled: unrolled, compilers hoist the elements and spill the sums. */
 #include "kernel/lower/tiled_body.h"
 
+#define MANY_TAPS 16 /* of few channels: they are a loop */
+
 /* Reduction */
 
 typedef struct Step {
@@ -102,8 +104,6 @@ static void tap(Body *body, Block *block, Index at_block, Index kh, Index kw, in
     Tiled *con = body->con;
     Arena *arena = body->arena;
     const PanelGroup *group = body->at->group;
-    if (!valid)
-        return;
     tiled_fetch_ahead(body, block, at_block, kh, kw);
     Index x = tiled_sum(body, index_substitute(arena, con->x_base, con->block, at_block), body->at->x);
     x = tiled_sum(body, x, index_scale(arena, kh, con->dilation_h * con->x_h + con->line_h));
@@ -117,13 +117,25 @@ static void tap(Body *body, Block *block, Index at_block, Index kh, Index kw, in
     depth_steps(body, block, count, (Step){.x = x, .w = weight, .valid = valid});
 }
 
-/* How many of the first are equal. */
-static int64_t equal_ones(const uint32_t *valid, int64_t count)
+/* Taps from `kw` on of the first row, `run` of them in a view that does not slide. */
+static Block *open_run(Body *body, Block *block, int64_t kw, int64_t run, Index *tap)
 {
-    int64_t equal = 1;
-    while (equal < count && valid[equal] == valid[0])
-        equal++;
-    return equal;
+    int64_t taps = body->con->taps_w;
+    if (!body->view->slide)
+        return tiled_small_loop(body, block, "kw", kw, run, tap);
+    int64_t behind = kw - tiled_equal_taps(body->view->valid, taps);
+    Index begin = kw ? tiled_sum(body, body->border, index_constant(behind)) : index_constant(0);
+    if (kw && kw + run < taps) {
+        Block *inner = tiled_small_loop(body, block, "kw", 0, run, tap);
+        *tap = tiled_sum(body, begin, *tap);
+        return inner;
+    }
+    const Var *var = index_var_new(body->arena, "kw", 0, taps - 1);
+    Stmt *loop = stmt_for(body->arena, block, var, 0, taps, 1, LOOP_ROLLED);
+    loop->low = begin;
+    loop->high = kw ? loop->high : body->border;
+    *tap = index_var(body->arena, var);
+    return &loop->body;
 }
 
 static void taps_of_row(Body *body, Block *block, Index at_block, Index kh, int64_t count, const uint32_t *valid)
@@ -131,8 +143,10 @@ static void taps_of_row(Body *body, Block *block, Index at_block, Index kh, int6
     int64_t taps = body->con->taps_w;
     for (int64_t kw = 0, run; kw < taps; kw += run) {
         Index index;
-        run = equal_ones(valid + kw, taps - kw);
-        Block *inner = tiled_small_loop(body, block, "kw", kw, run, &index);
+        run = tiled_equal_taps(valid + kw, taps - kw);
+        if (!valid[kw])
+            continue;
+        Block *inner = open_run(body, block, kw, run, &index);
         tap(body, inner, at_block, kh, index, count, valid[kw]);
     }
 }
@@ -163,7 +177,7 @@ Block *tiled_clamped_taps(const Tiled *con, Block *block, const Var *row, Index 
 static void taps(Body *body, Block *block, Index at_block, int64_t count)
 {
     Tiled *con = body->con;
-    const uint32_t *valid = body->valid;
+    const uint32_t *valid = body->view->valid;
     Index kh, kw;
     if (con->tiling.rows) {
         block = tiled_clamped_taps(con, block, body->at->row, &kh);
@@ -190,28 +204,32 @@ static void taps(Body *body, Block *block, Index at_block, int64_t count)
     }
 }
 
-/* Three channels of an image: the taps are the long side. */
+/* Three channels of an image: the taps are the long side, and each has a text of its own where they are not many. */
 static void few_channels(Body *body, Block *block)
 {
     Tiled *con = body->con;
     const PanelGroup *group = body->at->group;
-    for (int64_t kw = 0; kw < con->taps_w; kw++) {
-        Index c, kh;
-        if (!body->valid[kw])
+    const uint32_t *valid = body->view->valid;
+    bool many = con->taps_w > MANY_TAPS;
+    for (int64_t first = 0, run; first < con->taps_w; first += run) {
+        Index kw, c, kh;
+        run = many || body->view->slide ? tiled_equal_taps(valid + first, con->taps_w - first) : 1;
+        if (!valid[first])
             continue;
-        Block *inner = tiled_small_loop(body, block, "c", 0, con->depth, &c);
+        Block *inner = open_run(body, block, first, run, &kw);
+        inner = tiled_small_loop(body, inner, "c", 0, con->depth, &c);
         inner = tiled_clamped_taps(con, inner, body->at->row, &kh);
         Index x = tiled_sum(body, con->x_base, body->at->x);
-        x = tiled_sum(body, x, index_constant(kw * con->dilation_w * con->x_w));
+        x = tiled_sum(body, x, index_scale(body->arena, kw, con->dilation_w * con->x_w));
         x = tiled_sum(body, x, index_scale(body->arena, c, con->x_depth));
         x = tiled_sum(body, x, index_scale(body->arena, kh, con->dilation_h * con->x_h + con->line_h));
-        Index w = tiled_sum(body, group->weight.at, index_constant(kw * group->weight.tap_w));
+        Index w = tiled_sum(body, group->weight.at, index_scale(body->arena, kw, group->weight.tap_w));
         w = tiled_sum(body, w, index_scale(body->arena, c, group->weight.depth));
         w = tiled_sum(body, w, index_scale(body->arena, kh, group->weight.tap_h));
         x = lower_named_address(body->lower, inner, "at", x);
         w = lower_named_address(body->lower, inner, "weights", w);
-        WeightAt weight = {w, index_constant(0), kh, index_constant(kw), c};
-        depth_steps(body, inner, 1, (Step){.x = x, .w = weight, .valid = body->valid[kw]});
+        WeightAt weight = {w, index_constant(0), kh, kw, c};
+        depth_steps(body, inner, 1, (Step){.x = x, .w = weight, .valid = valid[first]});
     }
 }
 
@@ -278,6 +296,15 @@ static void reduce_view(Body *body, Block *block)
         one_block(body, block, index_constant(con->block_count), rest);
 }
 
+/* The border in a round of the view that is in hand, whose first round is `begin`. */
+static Index border_of(Body *body, int64_t begin)
+{
+    const TileView *view = body->view;
+    int64_t first = tiled_equal_taps(view->valid, body->con->taps_w);
+    Index moved = index_scale(body->arena, body->at->round, -view->slide);
+    return tiled_sum(body, moved, index_constant(first + begin * view->slide));
+}
+
 /* Each round of the loop sees what it does of the image. */
 static void reduce(Body *body, Block *block)
 {
@@ -286,11 +313,13 @@ static void reduce(Body *body, Block *block)
     for (uint32_t i = 0; i < loop->views; i++) {
         bool last = i + 1 == loop->views;
         Stmt *choice = last ? NULL : stmt_if(body->arena, block, body->at->round, 0, loop->view[i].end);
-        body->valid = loop->view[i].valid;
+        Block *there = last ? block : &choice->body;
+        body->view = &loop->view[i];
+        body->border = border_of(body, i ? body->view[-1].end : 0);
         body->prefetches = fetches.prefetches;
         body->next_tile = fetches.next_tile;
         body->fetches_rows = fetches.fetches_rows;
-        reduce_view(body, last ? block : &choice->body);
+        reduce_view(body, there);
         block = last ? block : &choice->other;
     }
 }

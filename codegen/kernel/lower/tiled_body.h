@@ -14,7 +14,8 @@ typedef struct Body {
     const Var *lanes;
     Index lane;
     const Local *acc;          /* [pixels][vectors] */
-    const uint32_t *valid;     /* of the view whose sums are made */
+    const TileView *view;      /* whose sums are made */
+    Index border;              /* the first tap that sees something else than those before it, where the view slides */
     bool partial_sums;         /* rounds > 1: the result's memory holds sums between rounds */
     int64_t prefetches;        /* of the next block of weights, per block of depth and tap */
     Index next;                /* where they start */
