@@ -21,6 +21,15 @@ typedef struct TileView {
 
 #define MOST_VIEWS 8
 
+/* How many of the first taps see the same. */
+static inline int64_t tiled_equal_taps(const uint32_t *valid, int64_t count)
+{
+    int64_t equal = 1;
+    while (equal < count && valid[equal] == valid[0])
+        equal++;
+    return equal;
+}
+
 /* Where a tile is, or from one round to the next. */
 typedef struct TilePlace {
     int64_t pixel; /* the first of the result: flat, or the column where tiles stay in a row */
@@ -179,7 +188,6 @@ bool tiled_keeps_rows(const Tiled *con);
 bool tiled_choose(Tiled *con);
 /* tiled_cut.c: the image into tiles. */
 void tiled_cut(Tiled *con);
-int64_t tiled_equal_taps(const uint32_t *valid, int64_t count); /* how many of the first see the same */
 /* Scalar operations that the kernel does beside its sums, and results that it stores */
 int64_t tiled_words_beside(const Lower *lower);
 /* tiled_constant.c: constants of which the second operand is made, or is computed here. */

@@ -10,14 +10,6 @@
 #define MANY_LINES 900
 #define MOST_LINES 1800
 
-int64_t tiled_equal_taps(const uint32_t *valid, int64_t count)
-{
-    int64_t equal = 1;
-    while (equal < count && valid[equal] == valid[0])
-        equal++;
-    return equal;
-}
-
 static bool inside_row(const Tiled *con, int64_t pixel, int64_t kw)
 {
     int64_t w = pixel % con->out_w * con->stride_w + kw * con->dilation_w - con->pad_left;
