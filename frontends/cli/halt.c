@@ -23,7 +23,7 @@ static void stop(int signal_number)
 
 void halt_watch(void)
 {
-    struct sigaction action = {.sa_handler = stop};
+    struct sigaction action = {.sa_handler = stop, .sa_flags = SA_RESTART}; /* lines that are being written are whole */
     stopped_by = 0;
     for (size_t i = 0; i < WATCHED; i++) {
         sigaction(watched[i], &action, &before[i]);

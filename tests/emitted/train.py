@@ -7,6 +7,7 @@ Orders of samples and keys are drawn with Philox in NumPy.  Speaks TAP.
 """
 
 import argparse
+import fcntl
 import json
 import pathlib
 import re
@@ -297,6 +298,25 @@ def interrupted(make):
     assert not left, f"left behind: {left}"
 
 
+def stopped_unread(make):
+    """Stopped while its lines wait for someone to read them: they are whole, and the checkpoint is written."""
+    work = make(LINEAR)
+    work.data("d.npz", x=np.zeros((4, 3)), label=np.zeros(4))
+    process = subprocess.Popen(work.words("--data", "d.npz", "--epochs", 100000, "--save", "c"), cwd=work.folder,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    fcntl.fcntl(process.stdout, fcntl.F_SETPIPE_SZ, 4096)
+    first = process.stdout.readline()
+    time.sleep(1)  # some thousand epochs: the pipe is full
+    process.send_signal(signal.SIGTERM)
+    time.sleep(0.2)
+    text, errors = process.communicate()
+    assert process.returncode == 128 + signal.SIGTERM, f"exit status {process.returncode}\n{errors}"
+    lines = (first + text).splitlines()
+    epochs = [int(re.match(r"epoch (\d+)", line)[1]) for line in lines if line.startswith("epoch ")]
+    assert epochs == sorted(set(epochs)) and len(epochs) > 50 and "--resume c goes on" in lines[-1], lines[-3:]
+    assert work.tensors("c")
+
+
 def states_that_infer(make):
     """Running means, which the other graph reads, are weights; `nnc run` takes them."""
     work = make("""nnc 1
@@ -407,8 +427,8 @@ def ends_at_params(make):
     assert (work.bytes("c"), work.bytes("w")) == before, "params that are not finite are kept"
 
 
-TESTS = [as_in_numpy, given_numbers, one_at_a_time, nothing_to_show, batches, validated, resumed, interrupted, states_that_infer,
-         from_weights, on_terminals, drawn, many_epochs, ends_at_nan, ends_at_params]
+TESTS = [as_in_numpy, given_numbers, one_at_a_time, nothing_to_show, batches, validated, resumed, interrupted,
+         stopped_unread, states_that_infer, from_weights, on_terminals, drawn, many_epochs, ends_at_nan, ends_at_params]
 
 
 def main():
