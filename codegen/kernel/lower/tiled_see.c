@@ -124,6 +124,18 @@ static void see_phase(Tiled *con, const ConvolutionPhase *phase)
     }
 }
 
+/* Where the image is. */
+static bool see_image(Tiled *con, const Var *image, const Var *h, const Var *w)
+{
+    Arena *arena = con->lower->arena;
+    const Var *depth = index_var_new(arena, "c", 0, least(con->block_depth, con->depth) - 1);
+    Index first = index_scale(arena, index_var(arena, con->bundle), con->depth), address;
+    Index position[MAX_RANK] = {index_var(arena, image), index_add(arena, first, at_depth(con, depth)),
+                                index_var(arena, h)};
+    position[value_shape(con->lower->graph, con->x_value)->rank - 1] = index_var(arena, w);
+    return operand_address(con, position, &address) && set_operand(con, address, depth, h, w);
+}
+
 static bool see_conv(Tiled *con, const ConvolutionPhase *phase)
 {
     Lower *lower = con->lower;
@@ -146,14 +158,15 @@ static bool see_conv(Tiled *con, const ConvolutionPhase *phase)
     see_phase(con, phase);
     set_blocks(con, block_depth(con));
 
-    const Var *depth = index_var_new(arena, "c", 0, con->block_depth - 1);
     if (kernel_computes(lower, con->x_value))
         return rank == 2 && conv->groups == 1 && !phase->transposed && tiled_see_line(con);
-    Index channel = index_add(arena, index_scale(arena, bundle, con->depth), at_depth(con, depth));
-    Index position[MAX_RANK] = {index_var(arena, image), channel, index_var(arena, h)};
-    position[1 + rank] = index_var(arena, column);
-    Index address;
-    return operand_address(con, position, &address) && set_operand(con, address, depth, h, column);
+    if (see_image(con, image, h, column))
+        return true;
+    int64_t whole = largest_divisor(con->depth, con->block_depth); /* views cut the address behind the last channel */
+    if (con->joined > 1 || whole == con->block_depth || whole < LEAST_BLOCK)
+        return false;
+    set_blocks(con, whole);
+    return see_image(con, image, h, column);
 }
 
 /* Matmul: rows are the pixels of an image of height 1. */
