@@ -7,7 +7,7 @@
 
 #define STORE_CYCLES  2.6 /* of a vector that a transform loads, computes and stores */
 #define SCALAR_CYCLES 8   /* of a column of numbers, one channel */
-#define SINGLE_CYCLES 3   /* of a result that is stored alone */
+#define SINGLE_CYCLES 1.5 /* of a result that is stored alone */
 #define NEAR_BYTES    32  /* a cycle, from the second level or what lies behind it, ahead of time */
 #define FAR_LEVELS    4   /* of second levels, of which more bytes of weights come from far */
 #define FAR_BYTES     25  /* a cycle, of these, less what is hidden behind products */
@@ -25,17 +25,18 @@ static double products(const Filter *f)
 
 static double image(const Filter *f)
 {
-    double n = f->form.size, m = f->form.results, down = n * m * STORE_CYCLES;
-    if (!f->x_vectors)
-        down = m * (double)f->lanes * SCALAR_CYCLES;
-    return (double)(f->tiles * f->channel_vectors) * (n * n * STORE_CYCLES + down);
+    double n = f->form.size, m = f->form.results, vectors = (double)(f->tiles * f->channel_vectors);
+    double down =
+        f->x_vectors ? vectors * n * m * STORE_CYCLES : (double)(f->tiles * f->conv.channels) * m * SCALAR_CYCLES;
+    return vectors * n * n * STORE_CYCLES + down;
 }
 
 static double result(const Filter *f)
 {
     double n = f->form.size, m = f->form.results, stores = n * m + m * m + n * m / 2;
-    double single = f->one_by_one ? m * m * (double)f->lanes * SINGLE_CYCLES : 0;
-    return (double)(f->tiles * f->output_vectors) * (stores * STORE_CYCLES + single);
+    int64_t single = f->one_by_one ? f->conv.outputs : f->conv.outputs % f->lanes;
+    return (double)f->tiles *
+           ((double)f->output_vectors * stores * STORE_CYCLES + m * m * (double)single * SINGLE_CYCLES);
 }
 
 static double beyond(double bytes, double room)
