@@ -158,22 +158,35 @@ bool memory_decide(Graph *graph, const MemoryOptions *options, Memory *memory)
     return good;
 }
 
+/* Is every node of a kernel, but for those that whoever reads them computes? */
+static bool is_fused(const Graph *graph)
+{
+    for (uint32_t n = 0; n < graph->node_count; n++) {
+        const Node *node = &graph->node[n];
+        if (node->dead || node->kernel != NONE || node->joined || node_is_view(node) || node_is_formula(node))
+            continue;
+        diag_error(graph->module->diag, node->place, "%s is of no kernel yet: the pass 'fuse' comes before this one",
+                   op_info(node->op)->name);
+        return false;
+    }
+    return true;
+}
+
 /* The third of the stages: a way to compute each kernel. */
 bool stage_choose(Graph *graph, PassContext *context)
 {
     Memory memory;
-    return !context->target ||
-           memory_decide(
-               graph, &(MemoryOptions){.target = context->target, .exact = context->exact, .without = WITHOUT_INPLACE},
-               &memory);
+    MemoryOptions options = {.target = context->target, .exact = context->exact, .without = WITHOUT_INPLACE};
+    return !context->target || (is_fused(graph) && memory_decide(graph, &options, &memory));
 }
 
 /* The last: alone, it goes by the nodes; for a target as a compilation does, by parts and recipes too. */
 bool stage_inplace(Graph *graph, PassContext *context)
 {
     Memory memory;
+    MemoryOptions options = {.target = context->target, .exact = context->exact};
     if (context->target)
-        return memory_decide(graph, &(MemoryOptions){.target = context->target, .exact = context->exact}, &memory);
+        return is_fused(graph) && memory_decide(graph, &options, &memory);
     inplace_find(graph, inplace_rule, context->scratch, &context->changes);
     return true;
 }
