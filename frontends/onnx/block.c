@@ -326,6 +326,8 @@ static bool bind_initialiser(Onnx *onnx, OnnxScope *scope, const Onnx__TensorPro
     const char *name = text_of(proto ? proto->name : NULL);
     if (!tensor)
         return onnx->failed = true, diag_file_error(onnx->diag, onnx->path, "initializer '%s': %s", name, why);
+    if (onnx_is_carried(onnx, scope, name))
+        return onnx_bind_carried(onnx, scope, name, tensor);
     OnnxValue *value = onnx_known_value(onnx, tensor, name);
     value->stored = true;
     value->narrow = onnx_narrow(proto->data_type) ? proto->data_type : 0;

@@ -108,7 +108,8 @@ struct Onnx {
     uint32_t value_count, value_capacity;
     Map made;            /* names that are not the model's own */
     Map uses;            /* of initialisers, how many operands they are */
-    Map inputs, outputs; /* of the model */
+    Map inputs, outputs; /* of the model; inputs to their numbers */
+    Map carried;         /* outputs that are next values of states, to index into value */
     Map functions;       /* of the model, by domain, name and overload: the first of each */
     Map library;         /* results of functions of nnc, once a call asks for them */
     Map *function_uses;  /* the same of names in each function of the model */
@@ -190,6 +191,12 @@ bool onnx_fail(Onnx *onnx, const char *format, ...) __attribute__((format(printf
 /* inputs.c: bound in the scope, with initialisers */
 bool onnx_import_inputs(Onnx *onnx, OnnxScope *scope);
 
+/* carried.c: is the initialiser the first value of what the model gives back as NAME_next? */
+bool onnx_is_carried(Onnx *onnx, const OnnxScope *scope, const char *name);
+bool onnx_bind_carried(Onnx *onnx, OnnxScope *scope, const char *name, const Tensor *first);
+/* Updates a state, if the output is the next value of one. */
+bool onnx_update_carried(Onnx *onnx, OnnxValue *next, const char *name, bool *updated);
+
 /* results.c */
 typedef struct OnnxResults { /* of the text's graph */
     Str *name;
@@ -214,6 +221,8 @@ OnnxValue *onnx_lookup_here(const OnnxScope *scope, const Onnx *onnx, const char
 /* How the text names the value in the current block: declared, captured or as a literal. */
 const char *onnx_name_value(Onnx *onnx, OnnxValue *value);
 bool onnx_write(Onnx *onnx, Str what, Str statements); /* in the current block */
+/* `state NAME: ..`, or `param`, whose elements are these. */
+bool onnx_declare_kept(Onnx *onnx, const char *word, const char *name, const Tensor *first);
 
 /* block.c */
 OnnxBlock *onnx_block_open(Onnx *onnx, bool folding);

@@ -57,7 +57,7 @@ void onnx_count_uses(Onnx *onnx)
     onnx->uses.arena = onnx->inputs.arena = onnx->outputs.arena = onnx->functions.arena = onnx->arena;
     onnx->function_uses = ARENA_ARRAY(onnx->arena, Map, model->n_functions + 1);
     for (size_t i = 0; i < model->graph->n_input; i++)
-        count_use(&onnx->inputs, model->graph->input[i]->name, 1);
+        map_put(&onnx->inputs, str_from(model->graph->input[i]->name ? model->graph->input[i]->name : ""), (uint32_t)i);
     for (size_t o = 0; o < model->graph->n_output; o++) {
         count_use(&onnx->uses, model->graph->output[o]->name, 2);
         count_use(&onnx->outputs, model->graph->output[o]->name, 1);

@@ -26,13 +26,14 @@ static void put_graph(const Onnx *onnx, const Graph *graph, const Str *result, c
     text_printf(out, "}\n");
 }
 
-/* Params and constants take the elements of the model, by their names in the text. */
+/* Params, states and constants take the elements of the model, by their names in the text. */
 
 static void fill(void *context, const Graph *graph, ValueId id)
 {
     const OnnxScript *script = context;
     Value *value = graph_value(graph, id);
-    bool open = value->role == ROLE_PARAM || (value->role == ROLE_CONST && value->data && !value->data->data);
+    bool kept = value->role == ROLE_PARAM || value->role == ROLE_STATE;
+    bool open = kept || (value->role == ROLE_CONST && value->data && !value->data->data);
     uint32_t index = open ? map_get(&script->elements, value->name) : MAP_NONE;
     if (index != MAP_NONE && script->element[index] && script->element[index]->type == value->type)
         value->data = script->element[index];

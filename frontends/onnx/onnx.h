@@ -5,6 +5,8 @@
 #include "base/file.h"
 #include "frontends/nnc/text.h"
 
+#define ONNX_PARAM "param" /* says the doc_string of an input that is one, and that the run updates */
+
 typedef struct OnnxOptions {
     /* -D: a symbolic dimension, `batch=1`, or a position of an input, `image.0=1` */
     const Define *define;

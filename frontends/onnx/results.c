@@ -59,6 +59,11 @@ static bool import_output(Onnx *onnx, const OnnxScope *scope, const char *name, 
         return onnx_fail(onnx, "output '%s': no node gives it", name);
     if (value->bad)
         return false;
+    bool updated = false;
+    if (value->type && !onnx_update_carried(onnx, value, name, &updated))
+        return false;
+    if (updated)
+        return true;
     if (!value->sequence)
         return value->type ? import_tensor(onnx, results, value, name)
                            : onnx_fail(onnx, "output '%s' is an optional without a value", name);

@@ -185,8 +185,8 @@ static void read_statement(Reader *r)
     s.token = r->token;
     s.count = r->count;
     Str behind = s.count > 1 ? s.token[1].text : (Str){0};
-    bool updates = begins(behind, " <-");
-    s.kind = lines || updates ? STATEMENT_BODY : s.kind;
+    s.updates = begins(behind, " <-");
+    s.kind = lines || s.updates ? STATEMENT_BODY : s.kind;
     ARENA_PUSH(r->script->arena, r->script->statement, r->script->count, r->script->capacity, s);
     r->at = r->end + 1;
 }
@@ -223,6 +223,8 @@ OnnxToken *onnx_statement_next(const OnnxStatement *s, uint32_t *at, OnnxTokenKi
 static bool is_read(const OnnxStatement *s, const Map *read)
 {
     uint32_t at = 0;
+    if (s->updates) /* the next run reads it */
+        return true;
     for (uint32_t i = 0; i < s->results; i++)
         if (map_get(read, onnx_statement_next(s, &at, TOKEN_VALUE)->text) != MAP_NONE)
             return true;

@@ -40,6 +40,7 @@ typedef struct OnnxStatement {
     uint32_t results; /* the first so many values are what it names */
     OnnxStatementKind kind;
     uint32_t class;       /* what it is but for names and numbers, while blocks are sought; 0: not asked yet */
+    bool updates;         /* `s <- y` */
     bool stored;          /* a constant whose elements are beside the text */
     const OnnxCall *call; /* of STATEMENT_CALL */
     uint32_t called;      /* the innermost call of the model's functions that it is written out of, or NONE */

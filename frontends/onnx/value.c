@@ -92,6 +92,12 @@ static void write_plainly(Onnx *onnx, Str what, Str statements)
         text_str(&onnx->block->text, statements);
 }
 
+static void note_weight(Onnx *onnx, const OnnxValue *value)
+{
+    map_put(&onnx->declared, str_from(value->name), onnx->weight_count);
+    ARENA_PUSH(onnx->arena, onnx->weight, onnx->weight_count, onnx->weight_capacity, value);
+}
+
 /* In the outermost block; the composer needs no text to know it. */
 static void declare(Onnx *onnx, const OnnxValue *value)
 {
@@ -100,8 +106,7 @@ static void declare(Onnx *onnx, const OnnxValue *value)
         nnc_compose_param(onnx->composer, str_from(value->name), value->type);
     else
         nnc_compose_const(onnx->composer, str_from(value->name), value->known);
-    map_put(&onnx->declared, str_from(value->name), onnx->weight_count);
-    ARENA_PUSH(onnx->arena, onnx->weight, onnx->weight_count, onnx->weight_capacity, value);
+    note_weight(onnx, value);
 }
 
 bool onnx_write(Onnx *onnx, Str what, Str statements)
@@ -113,6 +118,25 @@ bool onnx_write(Onnx *onnx, Str what, Str statements)
         onnx->undeclared_count = 0;
     write_plainly(onnx, what, statements);
     return !onnx->failed;
+}
+
+/* First elements of a state that are all the same stand in the text. */
+bool onnx_declare_kept(Onnx *onnx, const char *word, const char *name, const Tensor *first)
+{
+    Text text = {0};
+    int64_t elements = shape_elements(&first->type->shape);
+    OnnxValue *stored = onnx_known_value(onnx, first, name);
+    stored->name = name;
+    text_printf(&text, "%s %s: " STR_FMT, word, name, STR_ARG(type_show(onnx->arena, first->type)));
+    if (strcmp(word, "state") == 0 && elements && is_uniform(first, elements)) {
+        text_printf(&text, " = ");
+        const_print_element(&text, first, 0);
+    } else
+        note_weight(onnx, stored);
+    text_char(&text, '\n');
+    Str statement = str_copy(onnx->arena, text_view(&text));
+    text_free(&text);
+    return onnx_write(onnx, STR("what is kept between runs"), statement);
 }
 
 /* Names */

@@ -99,7 +99,10 @@ static void start_ends(Export *e, const Graph *graph, Ends *ends, ExportFrame *f
         if (!e->leaf[i].input)
             continue;
         export_leaf(e, value);
-        ends->in[ends->in_count++] = export_value_info(arena, terminated(e, value->name), value->type);
+        Onnx__ValueInfoProto *info = export_value_info(arena, terminated(e, value->name), value->type);
+        if (value_declared(value) == ROLE_PARAM)
+            info->doc_string = (char *)(uintptr_t)ONNX_PARAM;
+        ends->in[ends->in_count++] = info;
     }
 }
 
