@@ -3,19 +3,30 @@
 #include "cli/model.h"
 #include "onnx/onnx.h"
 
-static bool save(Cli *cli, const Model *model, Str folder)
+/* A text that someone has changed since is not written over, nor are weights that have been trained for it. */
+static bool keeps_changes(Cli *cli, Str path, const Text *text)
+{
+    Str there;
+    if (args_has(cli, "overwrite") || !file_exists(path))
+        return true;
+    if (!file_read(&cli->arena, &cli->diag, path, &there))
+        return false;
+    return str_eq(there, text_view(text)) ||
+           diag_file_error(&cli->diag, path, "another text is there already: give another -o, or --overwrite");
+}
+
+static int save(Cli *cli, const Model *model, Str folder)
 {
     Str stem = prepare_stem(model->path);
     Str path = str_format(&cli->arena, STR_FMT "/" STR_FMT ".nnc", STR_ARG(folder), STR_ARG(stem));
     Text text = {0};
-    if (!file_make_folder(&cli->diag, folder))
-        return false;
     text_str(&text, model->text);
-    bool saved = model_save(cli, model->module, path, &text);
+    bool kept = keeps_changes(cli, path, &text);
+    bool saved = kept && file_make_folder(&cli->diag, folder) && model_save(cli, model->module, path, &text);
     text_free(&text);
     if (saved)
         model_warn_of_older(cli, model->module, path);
-    return saved;
+    return saved ? STATUS_OK : kept ? STATUS_ENVIRONMENT : STATUS_INPUT;
 }
 
 static int run(Cli *cli)
@@ -31,7 +42,7 @@ static int run(Cli *cli)
     if (status != STATUS_OK)
         return status;
     if (folder.ptr)
-        return save(cli, &model, folder) ? STATUS_OK : STATUS_ENVIRONMENT;
+        return save(cli, &model, folder);
     Text text = {0};
     text_str(&text, model.text);
     cli_step(cli, NULL);
@@ -58,6 +69,7 @@ const Verb verb_import = {
         "`-D axes=[0,2]`. A sequence is as many inputs as `--shape x=[2x3,4]` says, and an optional has a value unless "
         "`--shape x=none` says not.",
     .flag = (const Flag[]){{"o", "FOLDER", "Write NAME.nnc and NAME.safetensors into this folder"},
+                           {"overwrite", NULL, "Also over a text that is another, and the weights beside it"},
                            FLAG_DEFINE,
                            FLAG_WEIGHTS_FROM,
                            FLAG_END},

@@ -248,7 +248,7 @@ def figures(nnc, folder, target, runs):
     """Of each command the seconds and megabytes of every run."""
     compiled = ["--target", target, "--weights", "file", "-o", folder / "out"]
     commands = [["import", folder / "m.onnx"], ["compile", folder / "m.onnx", *compiled], ["compile", folder / "text/m.nnc", *compiled]]
-    subprocess.run([nnc[0], "import", folder / "m.onnx", "-o", folder / "text"], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([nnc[0], "import", folder / "m.onnx", "-o", folder / "text", "--overwrite"], check=True, stdout=subprocess.DEVNULL)
     found = {n: [[] for _ in commands] for n in nnc}
     for turn in range(runs):
         for n in nnc if turn % 2 else nnc[::-1]:

@@ -46,7 +46,7 @@ def same_values(t, content, results, shape):
     """The file, its text, the evaluator and emitted C agree with a text without functions: its graph, printed flat."""
     t.write(content)
     numpy.save(t.folder / "x.npy", DICE.normal(size=shape).astype("f4"))
-    t.run("import", "m.onnx", "-o", "dir")
+    t.run("import", "m.onnx", "-o", "dir", "--overwrite")
     t.run("opt", "m.onnx", "--passes=expand", "-o", "flat.nnc")
     found = {}
     for source, target in (("m.onnx", "reference"), ("dir/m.nnc", "reference"), ("dir/m.nnc", "generic"), ("flat.nnc", "reference")):

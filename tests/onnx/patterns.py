@@ -48,7 +48,7 @@ def check(t, b, text, want, within=1e-5):
     expect(t.text(b.model()), *([text] if isinstance(text, str) else text))
     got = t.value(b.model(), x=b.x)
     numpy.testing.assert_allclose(got.astype("f8"), want, within, within)
-    t.run("import", "m.onnx", "-o", "dir")
+    t.run("import", "m.onnx", "-o", "dir", "--overwrite")
     t.run("run", "dir/m.nnc", "--cc", "gcc -O1", "--input", "x=x.npy", "--output", "y=again.npy")
     numpy.testing.assert_allclose(numpy.load(t.folder / "again.npy").astype("f8"), want, within, within)
 

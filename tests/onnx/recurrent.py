@@ -89,7 +89,7 @@ def check(t, content, x, **wanted):
     """Values by the evaluator, and by C of what it is written to."""
     within = 1e-5 if x.dtype == "f4" else 1e-12
     t.write(content)
-    t.run("import", "m.onnx", "-o", "dir")
+    t.run("import", "m.onnx", "-o", "dir", "--overwrite")
     for name, want in wanted.items():
         numpy.testing.assert_allclose(t.value(content, name, x=x), want, within, within)
         t.run("run", "dir/m.nnc", "--cc", "gcc -O1", "--input", "x=x.npy", "--output", f"{name}=again.npy")

@@ -75,7 +75,7 @@ def import_case(nnc, model, folder, given):
     flags = [word for name in names for word in shape_of_list(name, given.get(name))]
     fixed = set()
     while True:
-        code, _, error = call(nnc, "import", model, "-o", folder, *flags)
+        code, _, error = call(nnc, "import", model, "-o", folder, "--overwrite", *flags)
         if code == 0:
             break
         found = NEEDED.search(error)

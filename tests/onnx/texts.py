@@ -119,6 +119,22 @@ def what_onnx_runtime_has_fused(t):
 
 
 @case
+def a_text_that_was_changed_stays(t):
+    m = model(graph([node("Relu", ["x"], ["y"])], [value("x", [2])], [value("y", [2])]))
+    t.write(m)
+    for _ in range(2):
+        t.run("import", "m.onnx", "-o", "dir")
+    text = t.folder / "dir" / "m.nnc"
+    changed = text.read_text().replace("relu(x)", "relu(x) + 1")
+    text.write_text(changed)
+    error = t.run("import", "m.onnx", "-o", "dir", status=1)
+    assert "dir/m.nnc: error: another text is there already" in error, error
+    assert text.read_text() == changed and {path.name for path in text.parent.iterdir()} == {"m.nnc"}
+    t.run("import", "m.onnx", "-o", "dir", "--overwrite")
+    assert "relu(x) + 1" not in text.read_text()
+
+
+@case
 def powers_of_integers_are_cut_off(t):
     """As conversions are; powers that are whole are not one less, by whatever pow there is."""
     x, y = numpy.array([2, 3, 4, 7, -3]), numpy.array([2.75, 1.5, 0.5, 2.0, 3.0], "f4")
