@@ -60,10 +60,10 @@ const Tensor *input_file_read(Module *module, Str what, Str name, Str file_name)
            NULL;
 }
 
-/* Which member of an archive it is may depend on what the input is called. */
+/* Which member of an archive it is may depend on what the input is called, where there are several. */
 static bool is_certain(InputFlag flag)
 {
-    return !str_ends(flag.what, ".npz") || (flag.name.len && npz_has(flag.what, flag.name));
+    return !str_ends(flag.what, ".npz") || npz_has(flag.what, flag.name);
 }
 
 /* The elements are read twice, but kept once. */

@@ -140,14 +140,26 @@ static bool unknown_input(Cli *cli, const Graph *graph, Str flag, bool named)
     return false;
 }
 
+/* `random:1` and `zeros` without a name are for all inputs that no other flag names. */
+static bool is_for_all(InputFlag flag)
+{
+    return !flag.name.ptr && !input_path(flag.what).len;
+}
+
 /* What each input is to be; false after a usage error. */
 static bool take_input_flags(Cli *cli, const Model *model, Str *what)
 {
     const Graph *graph = model->graph;
-    Str word;
+    Str word, all = {0};
 
     for (uint32_t at = 0; args_next(cli, "input", &at, &word);) {
         InputFlag flag = input_flag_split(word);
+        if (is_for_all(flag) && graph->input_count > 1) {
+            if (all.ptr)
+                return cli_usage(cli, "--input " STR_FMT ": all inputs are given twice", STR_ARG(word)), false;
+            all = flag.what;
+            continue;
+        }
         bool only = !flag.name.ptr && graph->input_count == 1;
         uint32_t input = only ? 0 : flag.name.ptr ? find_input(model, flag.name) : NONE;
         if (input == NONE)
@@ -156,6 +168,8 @@ static bool take_input_flags(Cli *cli, const Model *model, Str *what)
             return cli_usage(cli, "--input " STR_FMT ": this input is given twice", STR_ARG(word)), false;
         what[input] = flag.what;
     }
+    for (uint32_t i = 0; i < graph->input_count; i++)
+        what[i] = what[i].ptr ? what[i] : all;
     return true;
 }
 

@@ -333,7 +333,7 @@ const Verb verb_reduce = {
                            FLAGS_WEIGHTS,
                            FLAG_GRAPH,
                            FLAG_END},
-    .example = (const Example[]){{"nnc reduce big.nnc --keep 'nnc run {} --check --target host'",
+    .example = (const Example[]){{"nnc reduce big.nnc --keep 'nnc run {} --input random:1 --check --target host'",
                                   "which part of it comes out wrong?"},
                                  {NULL, NULL}},
     .run = run,

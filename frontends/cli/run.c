@@ -267,8 +267,10 @@ const Verb verb_run = {
     .text =
         "Inputs are .npy, .npz (FILE.npz takes the member of the input's name, FILE.npz:MEMBER another), .pgm and "
         ".ppm (pixels from 0 to 255, channels first), random:SEED (floats in [-1, 1), integers from 0 to 99) or "
-        "zeros. Where there is one input, NAME= may be left out; extents of 1 do not matter, and those that the model "
-        "leaves open are the file's. `--target reference` "
+        "zeros. Where there is one input, NAME= may be left out; random:SEED and zeros without it are for all inputs "
+        "that "
+        "no other flag names. Extents of 1 do not matter, and those that the model leaves open are the file's. "
+        "`--target reference` "
         "runs the evaluator and needs no C compiler.\n"
         "\n"
         "--check runs the reference evaluator too and states the largest error of each output; the exit status is "
