@@ -474,9 +474,26 @@ static void parse_version(Parser *p)
         parse_advance(p);
 }
 
+#define LOOKED_AT 256 /* bytes of a file, for one that no text has */
+
+/* One error, where each byte of a model in another format would be one. */
+static bool is_text(Diag *diag, uint32_t source)
+{
+    Str text = diag_source(diag, source)->text;
+    for (uint32_t i = 0; i < text.len && i < LOOKED_AT; i++) {
+        unsigned char c = (unsigned char)text.ptr[i];
+        if (c < 32 && (c < '\t' || c > '\r'))
+            return diag_error(diag, (Place){.source = source, .offset = i, .length = 1},
+                              "this is no text: byte 0x%02x; models of ONNX are files called NAME.onnx", (unsigned)c);
+    }
+    return true;
+}
+
 void parse_tree(Arena *arena, Diag *diag, uint32_t source, AstTree *tree)
 {
     Parser parser, *p = &parser;
+    if (!is_text(diag, source))
+        return;
     parse_start(p, arena, diag, source);
     parse_version(p);
     while (p->token.kind != T_END) {
