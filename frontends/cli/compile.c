@@ -455,7 +455,7 @@ const Verb verb_compile = {
             {"checked", NULL, "C that makes arena memory unreadable while it holds nothing alive"},
             {"input", "NAME=FILE|random:SEED|zeros", "An input of the test harness (default: random:1)"},
             FLAGS_BUILD,
-            FLAG_GRAPH,
+            {"graph", "NAME", "The graph to take alone (default: all of the file)"},
             FLAG_END},
     .example =
         (const Example[]){{"nnc compile digits.nnc -o out", "strict C99 for any compiler"},

@@ -55,7 +55,7 @@ const Verb verb_export = {
                            {"flat", NULL, "Write calls out where they stand, not as functions of the file"},
                            FLAG_DEFINE,
                            FLAGS_WEIGHTS,
-                           FLAG_GRAPH,
+                           {"graph", "NAME", "The graph to write, where the file has several"},
                            FLAG_END},
     .example = (const Example[]){{"nnc export digits.nnc -o digits.onnx", "weights inside"},
                                  {"nnc export bert_base.nnc -o bert.onnx --external", "weights in bert.bin"},

@@ -177,7 +177,7 @@ const Verb verb_opt = {
                            FLAG_MEMORY_LIMIT,
                            FLAG_DEFINE,
                            FLAGS_WEIGHTS,
-                           FLAG_GRAPH,
+                           {"graph", "NAME", "The graph that --stats is of; all are printed (default: the first)"},
                            FLAG_END},
     .example = (const Example[]){{"nnc opt digits.nnc --passes=expand,cse,dce", "three passes"},
                                  {"nnc opt digits.nnc --stats --print-after=changed", "every stage of the pipeline"},
