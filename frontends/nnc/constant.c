@@ -48,6 +48,8 @@ static double rounded(DType dtype, double x)
     }
 }
 
+#define WRITTEN_OUT 1e7 /* less than that has no exponent: 120.0 */
+
 void const_print_number(Text *out, DType dtype, double x)
 {
     char digits[40];
@@ -65,6 +67,8 @@ void const_print_number(Text *out, DType dtype, double x)
         if (rounded(dtype, strtod(digits, NULL)) == x)
             break;
     }
+    if (strchr(digits, '+') && fabs(x) < WRITTEN_OUT)
+        snprintf(digits, sizeof digits, "%.1f", strtod(digits, NULL));
     text_str(out, str_from(digits));
     if (!strpbrk(digits, ".e"))
         text_put(out, ".0", 2);

@@ -474,13 +474,11 @@ static void parse_version(Parser *p)
         parse_advance(p);
 }
 
-#define LOOKED_AT 256 /* bytes of a file, for one that no text has */
-
-/* One error, where each byte of a model in another format would be one. */
+/* By its first line: one error, where each byte of a model in another format would be one. */
 static bool is_text(Diag *diag, uint32_t source)
 {
     Str text = diag_source(diag, source)->text;
-    for (uint32_t i = 0; i < text.len && i < LOOKED_AT; i++) {
+    for (uint32_t i = 0; i < text.len && text.ptr[i] != '\n'; i++) {
         unsigned char c = (unsigned char)text.ptr[i];
         if (c < 32 && (c < '\t' || c > '\r'))
             return diag_error(diag, (Place){.source = source, .offset = i, .length = 1},
