@@ -8,22 +8,23 @@ static bool write_matmul(OnnxNode *n)
     return onnx_emit(n, "%s = %s @ %s", onnx_out(n, 0), onnx_in(n, 0), onnx_in(n, 1));
 }
 
-/* dense@fc(x, units), with a weight [in, units] */
+/* dense@fc(x, units), with a weight [in, units] or [units, in] */
 static bool write_dense(OnnxNode *n)
 {
     static const OnnxParam param[] = {{1, "weight"}, {2, "bias"}};
     const OnnxLayer *layer = onnx_layer(n, param, 2);
-    return onnx_emit(n, "%s = dense@%s(%s, %lld)", onnx_out(n, 0), layer->label, onnx_in(n, 0),
-                     (long long)onnx_dim(n, 1, 1)) &&
+    return onnx_emit(n, "%s = dense@%s(%s, %lld%s)", onnx_out(n, 0), layer->label, onnx_in(n, 0),
+                     (long long)onnx_dim(n, 2, 0), onnx_int(n, "transB", 0) ? ", transposed = true" : "") &&
            onnx_layer_fits(n, layer);
 }
 
 static bool is_dense(const OnnxNode *n)
 {
     static const OnnxParam param[] = {{1, "weight"}, {2, "bias"}};
+    uint32_t in = onnx_int(n, "transB", 0) ? 1 : 0;
     return onnx_owns(n, param, 2) && onnx_rank(n, 0) == 2 && onnx_rank(n, 1) == 2 && onnx_rank(n, 2) == 1 &&
-           onnx_dim(n, 1, 0) == onnx_dim(n, 0, 1) && onnx_dim(n, 2, 0) == onnx_dim(n, 1, 1) &&
-           onnx_type(n, 0)->dtype == onnx_type(n, 1)->dtype && !onnx_int(n, "transA", 0) && !onnx_int(n, "transB", 0);
+           onnx_dim(n, 1, in) == onnx_dim(n, 0, 1) && onnx_dim(n, 2, 0) == onnx_dim(n, 1, 1 - in) &&
+           onnx_type(n, 0)->dtype == onnx_type(n, 1)->dtype && !onnx_int(n, "transA", 0);
 }
 
 /* alpha * A @ B + beta * C, where A and B may be transposed */

@@ -27,6 +27,8 @@ struct ExportLayer {
     }
 
 static const ExportLayer layers[] = {
+    {"dense", SET_F32 | DTYPE_IN(DT_F64), 2, 2, "transposed = true", "Gemm(x, <weight>, <bias>){transB=1}"},
+    {"dense", SET_FLOAT, 1, 0, "transposed = true", "Add(MatMul(x, Transpose(<weight>){perm=[1, 0]}), <bias>)"},
     {"dense", SET_F32 | DTYPE_IN(DT_F64), 2, 2, "with_bias = true", "Gemm(x, <weight>, <bias>)"},
     {"dense", SET_FLOAT, 1, 0, "with_bias = true", "Add(MatMul(x, <weight>), <bias>)"},
     {"batch_norm", SET_F32 | DTYPE_IN(DT_F64), 2, 0, "training = false",
