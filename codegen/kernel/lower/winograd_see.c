@@ -79,8 +79,7 @@ bool filter_see(Lower *lower, const Kernel *kernel, Filter *filter)
     Arena *arena = lower->arena;
     *filter = (Filter){.lower = lower, .node = &lower->graph->node[kernel->anchor], .lanes = lower->target->lanes};
     if (filter->lanes < 2 || integers_are_exact(lower->graph, filter->node) || !see_pool(filter, kernel) ||
-        !see_window(filter) ||
-        !lower_has_constant_weights(lower, filter->node, &filter->conv))
+        !see_window(filter) || !lower_has_constant_weights(lower, filter->node, &filter->conv))
         return false;
     filter->image = index_var_new(arena, "n", 0, filter->conv.images - 1);
     filter->channels = index_var_new(arena, "channels", 0, filter->channel_vectors - 1);
