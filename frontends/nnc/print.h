@@ -41,7 +41,7 @@ bool printer_has_name(const TextPrinter *p, ValueId v);
 bool printer_is_declared(const TextPrinter *p, ValueId v); /* stands in a declaration, if it is a leaf */
 void printer_value(const TextPrinter *p, ValueId v);
 void printer_typed(const TextPrinter *p, ValueId v);
-/* The constant that the value prints as, seen through captures, when it has no name; else NULL. */
+/* The constant that the value prints as, seen through captures, when no name is left for it; else NULL. */
 const Value *printer_literal(const TextPrinter *p, ValueId v);
 /* A value where any expression may stand: a literal with its dtype. */
 void printer_operand(const TextPrinter *p, ValueId v);

@@ -251,9 +251,10 @@ void printer_typed(const TextPrinter *p, ValueId v)
 
 const Value *printer_literal(const TextPrinter *p, ValueId v)
 {
-    const Value *value = &origin(p, &v)->graph->value[v];
-    bool literal = value->role == ROLE_CONST && !value->name.len && value->type->shape.rank == 0 && value->data &&
-                   value->data->data;
+    const TextPrinter *from = origin(p, &v);
+    const Value *value = &from->graph->value[v];
+    bool literal = value->role == ROLE_CONST && !printer_has_name(from, v) && !value->bits &&
+                   value->type->shape.rank == 0 && value->data && value->data->data;
     return literal ? value : NULL;
 }
 
