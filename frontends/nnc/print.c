@@ -341,11 +341,13 @@ static void put_signature(const TextPrinter *p)
     if (graph->placement.len)
         text_printf(p->out, " " STR_FMT, STR_ARG(graph->placement));
     text_str(p->out, STR(" -> ("));
-    for (uint32_t i = 0; i < graph->output_count; i++) {
+    for (uint32_t i = 0; i < graph->output_count; i++) { /* in blocks or not, what leaves the graph is plain */
+        Type type = *graph->value[graph->output[i].value].type;
+        type.layout = (Layout){0};
         text_str(p->out, i ? STR(", ") : STR(""));
         printer_name(p->out, graph->output[i].name);
         text_put(p->out, ": ", 2);
-        type_print(p->out, graph->value[graph->output[i].value].type);
+        type_print(p->out, &type);
     }
     text_str(p->out, STR(") {\n"));
 }
