@@ -2,11 +2,12 @@
  * Needs: a verified graph, expanded.  Keeps: what the loop gives, and its bound of rounds.
  * Where the rounds are known, what does not divide by the number asked for runs before the loop, in which the body
  * stands as often as asked.  Where they are not, each further body stands in a branch on the condition; a `do` whose
- * bound does not divide stays as it is. */
+ * bound does not divide stays as it is.  What the second body before the loop computes is called x_2. */
 #include "passes/pass.h"
 
 #include <string.h>
 
+#include "base/names.h"
 #include "ops/control.h"
 #include "ops/family.h"
 #include "passes/rounds.h"
@@ -139,6 +140,14 @@ static void name_results(Graph *graph, const Node *node, const ValueId *by, Valu
     }
 }
 
+/* From `first` on, several values may come from one of the body. */
+static void tell_apart(Graph *graph, Names *names, ValueId first)
+{
+    for (ValueId v = first; v < graph->value_count; v++)
+        if (graph->value[v].name.len)
+            graph->value[v].name = names_add(names, graph->module->arena, graph->value[v].name, '_', v);
+}
+
 static bool has_work(const Graph *graph)
 {
     for (NodeId n = 0; n < graph->node_count; n++)
@@ -162,8 +171,12 @@ bool pass_unroll(Graph *graph, PassContext *context)
         return true;
     const Node *old = arena_copy(context->scratch, graph->node, nodes * sizeof *old);
     ValueId *map = ARENA_ARRAY(context->scratch, ValueId, values);
-    for (ValueId v = 0; v < values; v++)
+    Names names = {.taken = {.arena = context->scratch}};
+    for (ValueId v = 0; v < values; v++) {
         map[v] = v;
+        if (graph->value[v].name.len)
+            map_add(&names.taken, graph->value[v].name, v);
+    }
 
     graph->node_count = 0;
     for (NodeId n = 0; n < nodes; n++) {
@@ -178,7 +191,9 @@ bool pass_unroll(Graph *graph, PassContext *context)
             continue;
         }
         ValueId *in = arena_copy(context->scratch, old[n].in, old[n].in_count * sizeof *in);
+        ValueId first = graph->value_count;
         unroll(&u, graph, in, rounds, context->scratch);
+        tell_apart(graph, &names, first);
         name_results(graph, &old[n], in, map);
         context->changes++;
     }
