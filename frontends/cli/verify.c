@@ -6,6 +6,7 @@
 #include <cjson/cJSON.h>
 
 #include "base/map.h"
+#include "plan/sort.h"
 
 #define LARGEST_EXACT INT64_C(9007199254740992) /* 2 to the 53: JSON numbers above are not exact */
 #define NOT_SAID      INT64_C(-1)
@@ -93,9 +94,11 @@ static bool read_tensor(Verify *v, const cJSON *item)
 
 static bool read_plan(Verify *v, const cJSON *root)
 {
-    const cJSON *item, *tensors = cJSON_GetObjectItemCaseSensitive(root, "tensors");
+    const cJSON *item, *tensors = cJSON_GetObjectItemCaseSensitive(root, "tensors"); /* NULL where it is no object */
     int64_t version;
     bool good = true;
+    if (!cJSON_IsObject(root))
+        return FAULT(v, "not a plan: it is not an object of JSON");
     if (!whole_number(cJSON_GetObjectItemCaseSensitive(root, "nnc_plan"), &version))
         return FAULT(v, "not a plan: it has no \"nnc_plan\"");
     if (version != 1)
@@ -204,13 +207,28 @@ static void check_pair(Verify *v, const Claim *a, const Claim *b)
           STR_ARG(plan_step_name(&v->cli->arena, v->report, step)));
 }
 
-/* All pairs: plain to see that it is right, and fast enough for what a model has. */
+/* A sweep through time: each meets those that are live when its life begins, and `live` keeps no others. */
 static void check_overlap(Verify *v)
 {
+    Arena *arena = &v->cli->arena;
+    SortKey *begin = ARENA_ARRAY(arena, SortKey, v->count);
+    const Claim **live = ARENA_ARRAY(arena, const Claim *, v->count);
+    uint32_t count = 0, live_count = 0;
     for (uint32_t i = 0; i < v->count; i++)
-        for (uint32_t k = 0; k < i && !diag_full(&v->cli->diag); k++)
-            if (v->claim[i].row != PLAN_NO_ROW && v->claim[k].row != PLAN_NO_ROW)
-                check_pair(v, &v->claim[k], &v->claim[i]);
+        if (v->claim[i].row != PLAN_NO_ROW)
+            begin[count++] = (SortKey){(uint64_t)v->report->row[v->claim[i].row].first, i};
+    sort_ascending(arena, begin, count);
+    for (uint32_t i = 0; i < count && !diag_full(&v->cli->diag); i++) {
+        const Claim *next = &v->claim[begin[i].index];
+        uint32_t left = 0;
+        for (uint32_t k = 0; k < live_count; k++)
+            if (v->report->row[live[k]->row].last > v->report->row[next->row].first) {
+                check_pair(v, live[k], next);
+                live[left++] = live[k];
+            }
+        live[left++] = next;
+        live_count = left;
+    }
 }
 
 /* Where the highest tensor ends. */
@@ -241,6 +259,23 @@ static void print_verdict(const Verify *v, int64_t peak)
     text_free(&out);
 }
 
+/* NULL, and an error, where it is no JSON, or has more behind it. */
+static cJSON *parse_json(Verify *v, Str text)
+{
+    const char *end = NULL;
+    cJSON *root = cJSON_ParseWithLengthOpts(text.ptr, text.len, &end, false);
+    while (root && end < text.ptr + text.len && *end && strchr(" \t\r\n", *end))
+        end++;
+    if (root && end == text.ptr + text.len)
+        return root;
+    if (root)
+        FAULT(v, "not valid JSON: there is more behind its end");
+    else
+        FAULT(v, "not valid JSON, or nested deeper than %d", CJSON_NESTING_LIMIT);
+    cJSON_Delete(root);
+    return NULL;
+}
+
 int verify_plan(Cli *cli, const Entry *entry, const PlanReport *report, Str path)
 {
     Verify v = {.cli = cli, .entry = entry, .report = report, .path = path};
@@ -252,11 +287,9 @@ int verify_plan(Cli *cli, const Entry *entry, const PlanReport *report, Str path
         map_put(&v.row, report->row[i].name, i);
     for (uint32_t i = entry->memory.problem.count; i < report->count; i++)
         map_put(&v.alias, report->row[i].name, i);
-    cJSON *root = cJSON_ParseWithLength(text.ptr, text.len);
+    cJSON *root = parse_json(&v, text);
     int64_t peak = 0;
-    if (!cJSON_IsObject(root)) {
-        FAULT(&v, "not valid JSON, or nested deeper than %d", CJSON_NESTING_LIMIT);
-    } else if (read_plan(&v, root)) {
+    if (root && read_plan(&v, root)) {
         check_presence(&v);
         check_overlap(&v);
         peak = check_peak(&v, root);
