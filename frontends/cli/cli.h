@@ -80,6 +80,8 @@ void cli_step(Cli *cli, const char *step);
 
 /* Writes text for people to stdout: the rest of the tool never prints. */
 void cli_put(const Text *text);
+/* Brings it out.  False when that or any write before has failed, with the errno of the first. */
+bool cli_flush(void);
 /* The same for rows that may be wider than a terminal. */
 void cli_put_rows(const Text *text);
 

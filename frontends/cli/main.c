@@ -91,7 +91,7 @@ int main(int argc, char **argv)
         terminal_put_diagnostics(&cli.diag.text);
     if (status == STATUS_OK && cli.diag.error_count)
         status = STATUS_INPUT;
-    if (fflush(stdout) || ferror(stdout))
+    if (!cli_flush())
         status = cli_environment("cannot write to standard output: %s", strerror(errno));
     diag_free(&cli.diag);
     arena_free(&cli.arena);

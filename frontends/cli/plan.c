@@ -1,6 +1,5 @@
 /* `nnc plan`: where every tensor lives in the arena, and when. */
 #include <stdlib.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "api/loops.h"
@@ -17,30 +16,27 @@
 typedef enum PlanFormat { FORMAT_TABLE, FORMAT_CHART, FORMAT_JSON, FORMAT_SVG, FORMAT_HTML, FORMAT_MD } PlanFormat;
 static const char *const formats[] = {"table", "chart", "json", "svg", "html", "md", NULL};
 
-static void print_report(const PlanReport *report, PlanFormat format)
+static void put_report(Text *out, const PlanReport *report, PlanFormat format)
 {
-    Text out = {0};
     switch (format) {
     case FORMAT_TABLE:
-        plan_print_table(&out, report, terminal_known_width());
+        plan_print_table(out, report, terminal_known_width());
         break;
     case FORMAT_CHART:
-        plan_print_chart(&out, report, terminal_width());
+        plan_print_chart(out, report, terminal_width());
         break;
     case FORMAT_JSON:
-        plan_print_json(&out, report);
+        plan_print_json(out, report);
         break;
     case FORMAT_SVG:
-        plan_print_svg(&out, report);
+        plan_print_svg(out, report);
         break;
     case FORMAT_HTML:
-        plan_print_html(&out, report);
+        plan_print_html(out, report);
         break;
     case FORMAT_MD: /* of a budget only */
         break;
     }
-    cli_put(&out);
-    text_free(&out);
 }
 
 typedef struct Limits { /* bytes that there are; 0: any number */
@@ -97,16 +93,16 @@ static int plan_problem(Cli *cli, Str path, PlanFormat format, const char *alloc
     bool good = plan_place(&cli->arena, &named.problem, allocator, effort, &result);
     cli_step(cli, NULL);
     Str fault = {0};
+    Text out = {0};
     if (result.offset && format == FORMAT_JSON) {
-        Text out = {0};
         plan_write_json(&out, &named, &result);
-        cli_put(&out);
-        text_free(&out);
     } else if (result.offset) {
         PlanReport report = plan_report_of(&cli->arena, &named.problem, &result, named.id);
         report.title = plan_printable(&cli->arena, input ? STR("problem") : problem_name(path));
-        print_report(&report, format);
+        put_report(&out, &report, format);
     }
+    cli_put(&out);
+    text_free(&out);
     if (good && !plan_check(&cli->arena, &named.problem, &result, &fault))
         diag_file_error(&cli->diag, path, "internal error: the plan is wrong: " STR_FMT, STR_ARG(fault));
     if (!good)
@@ -165,10 +161,13 @@ static void print_entries(Cli *cli, const Program *program, PlanFormat format)
         if (!all && &program->entry[e] != largest)
             continue;
         PlanReport report = report_entry(cli, &program->entry[e], format);
+        Text out = {0};
         cli_step(cli, NULL);
         if (all && e)
-            printf("\n");
-        print_report(&report, format);
+            text_char(&out, '\n');
+        put_report(&out, &report, format);
+        cli_put(&out);
+        text_free(&out);
     }
 }
 

@@ -2,8 +2,11 @@
 #include "cli/cli.h"
 #include "cli/terminal.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+
+static int output_error; /* of the process: why stdout failed first */
 
 int cli_usage(Cli *cli, const char *format, ...)
 {
@@ -91,7 +94,16 @@ void cli_step(Cli *cli, const char *step)
 void cli_put(const Text *text)
 {
     terminal_clear_step();
-    fwrite(text->ptr, 1, text->len, stdout);
+    if (fwrite(text->ptr, 1, text->len, stdout) < text->len && !output_error)
+        output_error = errno;
+}
+
+bool cli_flush(void)
+{
+    if (fflush(stdout) && !output_error)
+        output_error = errno;
+    errno = output_error;
+    return !output_error;
 }
 
 void cli_put_rows(const Text *text)

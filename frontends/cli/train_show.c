@@ -1,7 +1,6 @@
 #include "cli/train_show.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 
 #include "base/number.h"
 #include "cli/clock.h"
@@ -15,7 +14,7 @@
 static void put(Text *out)
 {
     cli_put(out);
-    fflush(stdout);
+    cli_flush();
     text_free(out);
 }
 
