@@ -111,6 +111,16 @@ static Str hint_of_waiting(Arena *arena, const PlanReport *r, const Shares *s, S
                       STR_ARG(plan_step_name(arena, r, next_use(r, row))));
 }
 
+/* Has each element the least that a tensor's may have? */
+static bool is_of_bytes(const PlanRow *row)
+{
+    static const char *const narrow[] = {"bool[", "i8[", "u8["};
+    bool is = false;
+    for (size_t i = 0; i < sizeof narrow / sizeof narrow[0]; i++)
+        is |= row->type.len >= strlen(narrow[i]) && memcmp(row->type.ptr, narrow[i], strlen(narrow[i])) == 0;
+    return is;
+}
+
 /* One tensor is most of it. */
 static Str hint_of_largest(Arena *arena, const PlanReport *r, const Shares *s, Str where)
 {
@@ -119,10 +129,10 @@ static Str hint_of_largest(Arena *arena, const PlanReport *r, const Shares *s, S
     Str scratch = {0};
     if (s->scratch)
         scratch = str_format(arena, " The kernel's scratch takes %s bytes.", plan_digits(bytes, s->scratch));
-    return str_format(arena,
-                      STR_FMT " is %.0f %% of what is live at " STR_FMT
-                              ": a narrower type, or making and using it in pieces, would lower the peak." STR_FMT,
+    return str_format(arena, STR_FMT " is %.0f %% of what is live at " STR_FMT ": %s would lower the peak." STR_FMT,
                       STR_ARG(row->name), 100.0 * (double)row->bytes / (double)r->peak_live, STR_ARG(where),
+                      is_of_bytes(row) ? "making and using it in pieces"
+                                       : "a narrower type, or making and using it in pieces,",
                       STR_ARG(scratch));
 }
 
@@ -220,7 +230,7 @@ void plan_find_blame(Arena *arena, PlanReport *r)
     r->blame_count = 0;
     r->hint = (Str){0};
     list_live(arena, r);
-    if (!r->blame_count)
+    if (!r->blame_count || r->peak_live == 1) /* a byte cannot be less */
         return;
     Str first = {0}, main = main_hint(arena, r), limit = limit_of_gain(arena, r);
     if (!r->proven)

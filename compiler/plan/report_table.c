@@ -15,7 +15,8 @@ static void put_left(Text *out, Str s, int width)
 
 /* A column is as wide as its widest entry; text that is longer than MOST stands alone on its line. */
 #define MOST       60
-#define LEAST_ROOM 12 /* for names and types: numbers are never cut */
+#define REUSES     6  /* columns of the last head */
+#define LEAST_ROOM 14 /* for names, types and it: numbers are never cut */
 #define PROSE      80 /* columns of text where nothing says how many there are: rows are whole there */
 
 typedef struct Widths {
@@ -43,7 +44,7 @@ static bool fit(Widths *w, int columns, int regions)
     if (room < LEAST_ROOM)
         return false;
     w->type = smaller(w->type, room / 3);
-    w->name = smaller(w->name, (room - w->type) * 3 / 5);
+    w->name = smaller(w->name, smaller((room - w->type) * 3 / 5, room - w->type - REUSES));
     w->reuses = room - w->type - w->name;
     return true;
 }

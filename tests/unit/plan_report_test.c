@@ -191,6 +191,9 @@ static void hints_are_true(void)
          "a is 93 % of what is live at step 1: a narrower type, or making and using it in pieces, would lower the "
          "peak. "
          "The kernel's scratch takes 70 bytes. The next fullest needs 900 bytes, so at most 70"},
+        {{{.name = STR("m"), .type = STR("bool[9]"), .bytes = 9, .last = 2}},
+         1,
+         "m is 100 % of what is live at step 0: making and using it in pieces would lower the peak."},
         {{{.name = STR("c@0"), .kind = PLAN_GROWING, .bytes = 600, .last = 2, .use = around, .use_count = 1},
           {.name = STR("b"), .bytes = 400, .offset = 600, .first = 1, .last = 2, .use = none, .use_count = 1},
           {.name = STR("c"), .bytes = 700, .first = 2, .last = 3}},
