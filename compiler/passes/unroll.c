@@ -122,10 +122,20 @@ static bool start(Unroller *u, Graph *graph, const Node *node, PassContext *cont
         return false;
     *u = (Unroller){.loop = loop_of(graph, node), .place = node->place};
     u->outputs = u->loop.body->output_count;
-    if (u->loop.unroll < 2 || u->loop.unroll > MOST_NODES / (node_total(u->loop.body) + 1))
+    if (u->loop.unroll < 2)
         return false;
+    if (u->loop.unroll > MOST_NODES / (node_total(u->loop.body) + 1)) {
+        diag_warning(graph->module->diag, u->place,
+                     "this loop is not unrolled: %lld rounds in one have more than %lld nodes",
+                     (long long)u->loop.unroll, (long long)MOST_NODES);
+        return false;
+    }
     u->known = constant_rounds(graph, node, context, &work, rounds);
-    return u->known || u->loop.condition || u->loop.most % u->loop.unroll == 0;
+    if (u->known || u->loop.condition || u->loop.most % u->loop.unroll == 0)
+        return true;
+    diag_warning(graph->module->diag, u->place, "this loop is not unrolled: its max of %lld is no multiple of %lld",
+                 (long long)u->loop.most, (long long)u->loop.unroll);
+    return false;
 }
 
 static void name_results(Graph *graph, const Node *node, const ValueId *by, ValueId *map)
