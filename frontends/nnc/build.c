@@ -187,6 +187,28 @@ static void build_constant(Builder *b, File *file, const AstConst *item, uint32_
 
 /* Functions and graphs */
 
+static void check_distinct(Builder *b, const AstFormal *formal, uint32_t count, const char *what)
+{
+    Map taken = {.arena = b->scratch};
+    for (uint32_t i = 0; i < count; i++) {
+        const AstName *name = formal[i].name;
+        if (map_add(&taken, name->text, i))
+            continue;
+        build_complain(b, name->place, "'" STR_FMT "' is %s already", STR_ARG(name->text), what);
+        diag_note(b->diag, formal[map_get(&taken, name->text)].name->place, "the first one");
+    }
+}
+
+/* What can be said of a function before anybody calls it. */
+static void check_signature(Builder *b, const AstFunction *function)
+{
+    check_distinct(b, function->formal, function->formal_count, "an input");
+    check_distinct(b, function->result, function->result_count, "a result");
+    for (uint32_t i = 0; i < function->result_count; i++)
+        if (function->result[i].fallback)
+            build_complain(b, function->result[i].fallback->place, "a result has no default");
+}
+
 static void add_function(Builder *b, File *file, const AstFunction *function, uint32_t depth)
 {
     Str name = function->name->text;
@@ -203,6 +225,9 @@ static void add_function(Builder *b, File *file, const AstFunction *function, ui
         map_put(&file->functions, name, file->function_count);
         ARENA_PUSH(b->scratch, file->function, file->function_count, file->function_capacity, function);
     }
+    check_signature(b, function);
+    if (function->gradient)
+        check_signature(b, function->gradient);
     if (depth == 0) {
         Str text = diag_source(b->diag, file->source)->text;
         text_put(&b->prelude, text.ptr + function->place.offset, function->place.length);
@@ -253,6 +278,7 @@ static void build_graph(Builder *b, File *file, const AstFunction *function)
         if (str_eq(module->graph[i]->name, frame.graph->name))
             build_complain(b, function->name->place, "there is a graph '" STR_FMT "' already",
                            STR_ARG(frame.graph->name));
+    check_signature(b, function);
     frame.graph->place = function->place;
     frame.graph->placement = build_placement_text(b, function->mark, function->mark_count);
     b->frame = &frame;
