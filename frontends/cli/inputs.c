@@ -231,6 +231,18 @@ static bool split_output(const Model *model, Str flag, uint32_t *output, Str *pa
     return equals ? find_output(model, (Str){flag.ptr, length}, output) : model->graph->output_count == 1;
 }
 
+/* Of the flags from `at` on, does one write to the file, too? An archive takes several outputs. */
+static bool is_written_again(Cli *cli, const Model *model, uint32_t at, uint32_t output, Str path)
+{
+    uint32_t number;
+    Str flag, other;
+    while (args_next(cli, "output", &at, &flag))
+        if (split_output(model, flag, &number, &other) && str_eq(other, path) &&
+            (number == output || !str_ends(path, ".npz")))
+            return true;
+    return false;
+}
+
 bool outputs_check(Cli *cli, const Model *model)
 {
     const Graph *graph = model->graph;
@@ -249,6 +261,9 @@ bool outputs_check(Cli *cli, const Model *model)
         }
         if (!str_ends(path, ".npy") && !str_ends(path, ".npz") && !str_ends(path, ".pgm") && !str_ends(path, ".ppm"))
             return cli_usage(cli, "--output " STR_FMT ": known are .npy, .npz, .pgm and .ppm", STR_ARG(flag)), false;
+        if (is_written_again(cli, model, at, output, path))
+            return cli_usage(cli, "--output " STR_FMT ": another --output writes to this file, too", STR_ARG(flag)),
+                   false;
     }
     return true;
 }
