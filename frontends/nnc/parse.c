@@ -142,9 +142,10 @@ static bool parse_declare(Parser *p, AstStmt *stmt)
     AstTarget target = {0};
     stmt->kind = AST_DECLARE;
     stmt->role = parse_advance(p).kind;
-    if (!parse_target(p, &target))
+    parse_target(p, &target);
+    set_targets(p, stmt, &target, target.name != NULL);
+    if (p->panic)
         return false;
-    set_targets(p, stmt, &target, 1);
     if (parse_accept(p, T_ASSIGN))
         stmt->value = parse_expr(p);
     return !p->panic;
@@ -154,9 +155,10 @@ static bool parse_assign(Parser *p, AstStmt *stmt)
 {
     AstTarget target = {0};
     stmt->kind = AST_ASSIGN;
-    if (!parse_target(p, &target))
+    parse_target(p, &target);
+    set_targets(p, stmt, &target, target.name != NULL);
+    if (p->panic)
         return false;
-    set_targets(p, stmt, &target, 1);
     if (!target.type && parse_accept(p, T_UPDATE))
         stmt->kind = AST_UPDATE;
     else if (!parse_expect(p, T_ASSIGN, target.type ? "'='" : "'=' or '<-' after the name"))
@@ -176,13 +178,15 @@ static bool parse_assign_many(Parser *p, AstStmt *stmt)
     parse_advance(p);
     do {
         AstTarget target = {0};
-        if (!parse_target(p, &target))
-            return false;
-        LIST_PUSH(p, list, target);
-    } while (parse_accept(p, T_COMMA));
-    p->paren--;
+        parse_target(p, &target);
+        if (target.name)
+            LIST_PUSH(p, list, target);
+    } while (!p->panic && parse_accept(p, T_COMMA));
     stmt->target = LIST_KEEP(p, list);
     stmt->target_count = list.count;
+    if (p->panic)
+        return false;
+    p->paren--;
     if (!parse_expect(p, T_RPAREN, "',' or ')'") || !parse_expect(p, T_ASSIGN, "'='"))
         return false;
     stmt->value = parse_expr(p);

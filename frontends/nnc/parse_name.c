@@ -152,7 +152,8 @@ const AstType *parse_type(Parser *p)
         return NULL;
     type->dim = LIST_KEEP(p, dims);
     type->rank = dims.count;
-    if (brace_glued && p->token.kind == T_LBRACE && !parse_layout(p, type))
+    bool braced = p->token.kind == T_LBRACE && (brace_glued || named_dimensions(p->next.text));
+    if (braced && !parse_layout(p, type))
         return NULL;
     type->place = parse_place(p, type->place);
     return type;
