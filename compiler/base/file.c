@@ -32,7 +32,7 @@ static bool open_regular(Diag *diag, Str path, int *fd, size_t *size)
     if (dangling)
         return diag_file_error(diag, path, "a link to a file that does not exist");
     if (*fd < 0)
-        return diag_file_error(diag, path, "cannot open: %s", strerror(error));
+        return diag_file_error(diag, path.len ? path : STR("\"\""), "cannot open: %s", strerror(error));
     if (fstat(*fd, &status) || !S_ISREG(status.st_mode)) {
         close(*fd);
         return diag_file_error(diag, path, "not a regular file");
