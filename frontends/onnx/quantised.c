@@ -112,9 +112,11 @@ static bool write_quantize(OnnxNode *n)
     return y && onnx_emit(n, "%s = %s", onnx_out(n, 0), y);
 }
 
+/* Integers of more than 8 bits may be beyond f16, and of more digits than it has: these are scaled in f32. */
 static bool write_dequantize(OnnxNode *n)
 {
-    DType dtype = onnx_type(n, 1)->dtype;
+    DType dtype = onnx_type(n, 1)->dtype, from = onnx_type(n, 0)->dtype;
+    DType scaled = dtype_is_half(dtype) && dtype_is_int(from) && dtype_bytes(from) > 1 ? DT_F32 : dtype;
     const char *scale = spread(n, 1, onnx_in(n, 1)), *x = onnx_in(n, 0);
     bool moves = onnx_has(n, 2) && !dtype_is_float(onnx_type(n, 2)->dtype); /* the zero point of floats is 0 */
     const char *zero = scale && moves ? spread(n, 2, onnx_in(n, 2)) : "";
@@ -125,8 +127,8 @@ static bool write_dequantize(OnnxNode *n)
     if (type && (!onnx_dtype(type, &result) || !dtype_is_float(result)))
         return onnx_no(n, "its result is %s", onnx_dtype_name(type));
     const char *moved = *zero ? onnx_text(n, "cast(%s, to = i32) - cast(%s, to = i32)", x, zero) : x;
-    const char *y = onnx_text(n, "cast(%s, to = %s) * %s", moved, dtype_name(dtype), scale);
-    return onnx_emit(n, result == dtype ? "%s = %s" : "%s = cast(%s, to = %s)", onnx_out(n, 0), y, dtype_name(result));
+    const char *y = onnx_text(n, "cast(%s, to = %s) * %s", moved, dtype_name(scaled), as_dtype(n, 1, scale, scaled));
+    return onnx_emit(n, result == scaled ? "%s = %s" : "%s = cast(%s, to = %s)", onnx_out(n, 0), y, dtype_name(result));
 }
 
 /* To u8, by the range of the operand, in which 0 lies */

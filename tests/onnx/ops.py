@@ -551,6 +551,17 @@ def quantised_from_and_to_halves(t):
 
 
 @case
+def wide_integers_of_half_scales(t):
+    """f16 holds neither 100000 nor 2049: they are scaled in f32."""
+    scale, codes = numpy.array(0.001, "f2"), numpy.array([100000, -70000, 2049], "i4")
+    for row, dtype in (({}, "f2"), ({"output_dtype": 1}, "f4")):
+        m = model(graph([node("DequantizeLinear", ["x", "s"], ["y"], **row)], [value("x", [3], 6)], [value("y", None, 10)], [tensor("s", scale)]), opset=23)
+        found = t.value(m, x=codes)
+        assert found.dtype == dtype
+        numpy.testing.assert_array_equal(found, (codes.astype("f4") * scale.astype("f4")).astype(dtype))
+
+
+@case
 def reductions_over_no_axes(t):
     x = numpy.array([[1, 2, -3], [0.5, -1, 4]], "f4")
     for op, wanted in {"Sum": x, "Max": x, "Mean": x, "LogSumExp": x, "L1": abs(x), "L2": abs(x), "SumSquare": x * x}.items():
