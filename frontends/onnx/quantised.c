@@ -178,14 +178,17 @@ static const char *factor(OnnxNode *n, uint32_t i, bool rows)
     return shape->rank == 1 && rows ? onnx_text(n, "reshape(%s, shape = [%lld, 1])", x, (long long)shape->dim[0]) : x;
 }
 
-/* The product with its scales, as f32: A, B, their scales, their zero points, and what is added (com.microsoft) */
+/* The product with its scales, as their type: A, B, their scales, their zero points, and what is added (com.microsoft)
+ */
 static bool write_matmul_to_float(OnnxNode *n)
 {
     const char *sum = onnx_temp(n, "sum");
-    const char *bias = onnx_has(n, 6) ? onnx_text(n, " + %s", onnx_in(n, 6)) : "";
+    DType dtype = onnx_type(n, 2)->dtype;
+    const char *bias = onnx_has(n, 6) ? onnx_text(n, " + %s", as_dtype(n, 6, onnx_in(n, 6), DT_F32)) : "";
+    const char *y =
+        onnx_text(n, "cast(%s, to = f32) * (%s * %s)%s", sum, factor(n, 2, true), factor(n, 3, false), bias);
     return onnx_emit(n, "%s = %s @ %s", sum, moved(n, 0, 4, true), moved(n, 1, 5, false)) &&
-           onnx_emit(n, "%s = cast(%s, to = f32) * (%s * %s)%s", onnx_out(n, 0), sum, factor(n, 2, true),
-                     factor(n, 3, false), bias);
+           onnx_emit(n, dtype == DT_F32 ? "%s = %s" : "%s = cast(%s, to = %s)", onnx_out(n, 0), y, dtype_name(dtype));
 }
 
 /* The same of floats, which become u8 by their range: A, B, its scale and zero point, and what is added */

@@ -562,6 +562,19 @@ def wide_integers_of_half_scales(t):
 
 
 @case
+def products_of_integers_with_half_scales(t):
+    """They are of the scales' type, and rounded to it at the end."""
+    x, w = numpy.array([[250, 3, 200]], "u1"), numpy.array([[100, -7], [1, 20], [127, -90]], "i1")
+    scales, bias = numpy.array([0.013, 0.021], "f2"), numpy.array([-0.5, 0.25], "f2")
+    weights = [tensor("w", w), tensor("a", numpy.array(0.017, "f2")), tensor("b", scales), tensor("c", bias)]
+    m = model(graph([node("MatMulIntegerToFloat", ["x", "w", "a", "b", "", "", "c"], ["y"], domain="com.microsoft")], [value("x", [1, 3], 2)],
+                    [value("y", None, 10)], weights), opset=21, domains=["com.microsoft"])
+    found = t.value(m, x=x)
+    assert found.dtype == numpy.float16
+    numpy.testing.assert_array_equal(found, (x.astype("i4") @ w * (numpy.float32(numpy.float16(0.017)) * scales.astype("f4")) + bias).astype("f2"))
+
+
+@case
 def reductions_over_no_axes(t):
     x = numpy.array([[1, 2, -3], [0.5, -1, 4]], "f4")
     for op, wanted in {"Sum": x, "Max": x, "Mean": x, "LogSumExp": x, "L1": abs(x), "L2": abs(x), "SumSquare": x * x}.items():
