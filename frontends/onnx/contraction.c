@@ -27,14 +27,15 @@ static bool is_dense(const OnnxNode *n)
            onnx_type(n, 0)->dtype == onnx_type(n, 1)->dtype && !onnx_int(n, "transA", 0);
 }
 
-/* alpha * A @ B + beta * C, where A and B may be transposed */
+/* alpha * A @ B + beta * C, where A and B may be transposed.  A product of halves may be beyond them before alpha. */
 static bool write_gemm(OnnxNode *n)
 {
-    DType dtype = onnx_type(n, 0)->dtype;
+    DType dtype = onnx_wide_dtype(n);
     double alpha = onnx_float(n, "alpha", 1), beta = onnx_float(n, "beta", 1);
     if (alpha == 1 && beta == 1 && is_dense(n))
         return write_dense(n);
-    const char *a = onnx_in(n, 0), *b = onnx_in(n, 1);
+    const char *(*in)(OnnxNode *, uint32_t) = alpha == 1 ? onnx_in : onnx_widened;
+    const char *a = in(n, 0), *b = in(n, 1);
     if (onnx_rank(n, 0) != 2 || onnx_rank(n, 1) != 2)
         return onnx_no(n, "its operands are no matrices");
     if (!dtype_is_float(dtype) && (alpha != 1 || beta != 1))
@@ -45,10 +46,11 @@ static bool write_gemm(OnnxNode *n)
                                                    : onnx_text(n, "%s @ %s", a, b);
     if (alpha != 1)
         product = onnx_text(n, "%s * %s", product, onnx_number(n, dtype, alpha));
-    if (!onnx_has(n, 2) || beta == 0)
-        return onnx_emit(n, "%s = %s", onnx_out(n, 0), product);
-    const char *c = beta == 1 ? onnx_in(n, 2) : onnx_text(n, "%s * %s", onnx_in(n, 2), onnx_number(n, dtype, beta));
-    return onnx_emit(n, "%s = %s + %s", onnx_out(n, 0), product, c);
+    if (onnx_has(n, 2) && beta != 0) {
+        const char *c = beta == 1 ? in(n, 2) : onnx_text(n, "%s * %s", in(n, 2), onnx_number(n, dtype, beta));
+        product = onnx_text(n, "%s + %s", product, c);
+    }
+    return alpha == 1 ? onnx_emit(n, "%s = %s", onnx_out(n, 0), product) : onnx_put_rounded(n, 0, product);
 }
 
 /* Convolutions of 1, 2 and 3 dimensions */

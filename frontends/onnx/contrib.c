@@ -28,29 +28,9 @@ static bool write_quick_gelu(OnnxNode *n)
 
 /* Layer normalisation over the last axis; `rms` without the mean.  Half floats are widened to f32, and only the results
  * are rounded. */
-static bool is_half(const OnnxNode *n)
-{
-    return dtype_bytes(onnx_type(n, 0)->dtype) == 2;
-}
-
-static const char *widened(OnnxNode *n, uint32_t i)
-{
-    bool narrow = dtype_bytes(onnx_type(n, i)->dtype) == 2;
-    return narrow ? onnx_text(n, "cast(%s, to = f32)", onnx_in(n, i)) : onnx_in(n, i);
-}
-
-/* A result of the dtype of operand 0 */
-static bool put_rounded(OnnxNode *n, uint32_t i, const char *value)
-{
-    const char *to = dtype_name(onnx_type(n, 0)->dtype);
-    return !onnx_wants(n, i) || (is_half(n) ? onnx_emit(n, "%s = cast(%s, to = %s)", onnx_out(n, i), value, to)
-                                            : onnx_emit(n, "%s = %s", onnx_out(n, i), value));
-}
-
 static const char *norm_epsilon(OnnxNode *n, bool rms)
 {
-    DType dtype = is_half(n) ? DT_F32 : onnx_type(n, 0)->dtype;
-    return onnx_number(n, dtype, onnx_float(n, "epsilon", rms ? (double)1e-5f : (double)1e-12f));
+    return onnx_number(n, onnx_wide_dtype(n), onnx_float(n, "epsilon", rms ? (double)1e-5f : (double)1e-12f));
 }
 
 /* The inverse of the deviation as result `i`, which training keeps, and some models ask for as well */
@@ -65,7 +45,8 @@ static bool put_norm(OnnxNode *n, const char *x, const char *scale, const char *
     const char *eps = norm_epsilon(n, rms);
     const char *y = rms ? onnx_text(n, "%s * rsqrt(mean(square(%s), -1, true) + %s)", x, x, eps)
                         : onnx_text(n, "standardize(%s, -1, %s)", x, eps);
-    return put_rounded(n, 0, bias ? onnx_text(n, "%s * %s + %s", y, scale, bias) : onnx_text(n, "%s * %s", y, scale));
+    return onnx_put_rounded(n, 0,
+                            bias ? onnx_text(n, "%s * %s + %s", y, scale, bias) : onnx_text(n, "%s * %s", y, scale));
 }
 
 static bool write_simplified_norm(OnnxNode *n)
@@ -73,9 +54,9 @@ static bool write_simplified_norm(OnnxNode *n)
     int64_t axis;
     if (!onnx_axis(n, "axis", -1, onnx_rank(n, 0), &axis))
         return false;
-    const char *x = widened(n, 0);
+    const char *x = onnx_widened(n, 0);
     return (axis + 1 == onnx_rank(n, 0) || onnx_no(n, "it normalises over several axes")) &&
-           put_deviation(n, 1, x, true) && put_norm(n, x, widened(n, 1), NULL, true);
+           put_deviation(n, 1, x, true) && put_norm(n, x, onnx_widened(n, 1), NULL, true);
 }
 
 /* The sum of two operands and a bias, which is a result as well, normalised */
@@ -85,24 +66,24 @@ static bool write_skip_norm(OnnxNode *n)
     uint32_t bias = rms ? 3 : 4;
     if (rms && onnx_wants(n, 1))
         return onnx_no(n, "it asks for means, of which it takes none");
-    bool kept = onnx_wants(n, 3) && !is_half(n);
+    bool kept = onnx_wants(n, 3) && !dtype_is_half(onnx_type(n, 0)->dtype);
     const char *sum = kept ? onnx_out(n, 3) : onnx_temp(n, "sum");
-    const char *more = onnx_has(n, bias) ? onnx_text(n, " + %s", widened(n, bias)) : "";
-    return onnx_emit(n, "%s = %s + %s%s", sum, widened(n, 0), widened(n, 1), more) &&
-           (kept || put_rounded(n, 3, sum)) &&
+    const char *more = onnx_has(n, bias) ? onnx_text(n, " + %s", onnx_widened(n, bias)) : "";
+    return onnx_emit(n, "%s = %s + %s%s", sum, onnx_widened(n, 0), onnx_widened(n, 1), more) &&
+           (kept || onnx_put_rounded(n, 3, sum)) &&
            (!onnx_wants(n, 1) || onnx_emit(n, "%s = mean(%s, -1, true)", onnx_out(n, 1), sum)) &&
            put_deviation(n, 2, sum, rms) &&
-           put_norm(n, sum, widened(n, 2), !rms && onnx_has(n, 3) ? widened(n, 3) : NULL, rms);
+           put_norm(n, sum, onnx_widened(n, 2), !rms && onnx_has(n, 3) ? onnx_widened(n, 3) : NULL, rms);
 }
 
 /* An operand with its first dimension moved behind the other batches (`batch`), and then the last two exchanged
  * (`flip`); a vector is as it is. */
-static const char *arranged(OnnxNode *n, uint32_t i, bool batch, bool flip)
+static const char *arranged(OnnxNode *n, uint32_t i, const char *x, bool batch, bool flip)
 {
     int64_t axes[MAX_RANK];
     uint32_t rank = onnx_rank(n, i);
     if (rank < 2 || (!flip && (!batch || rank == 2)))
-        return onnx_in(n, i);
+        return x;
     for (uint32_t d = 0; d + 1 < rank; d++)
         axes[d] = batch ? (d + 1) % (rank - 1) : d;
     axes[rank - 1] = rank - 1;
@@ -110,20 +91,21 @@ static const char *arranged(OnnxNode *n, uint32_t i, bool batch, bool flip)
         axes[rank - 1] = axes[rank - 2];
         axes[rank - 2] = rank - 1;
     }
-    return onnx_text(n, "transpose(%s, axes = %s)", onnx_in(n, i), onnx_list(n, axes, rank));
+    return onnx_text(n, "transpose(%s, axes = %s)", x, onnx_list(n, axes, rank));
 }
 
 static bool write_fused_matmul(OnnxNode *n)
 {
     double alpha = onnx_float(n, "alpha", 1);
     bool flip_y = onnx_int(n, "transB", 0) && onnx_rank(n, 1) > 1;
-    const char *x = arranged(n, 0, onnx_int(n, "transBatchA", 0) != 0, onnx_int(n, "transA", 0) != 0);
-    const char *y = arranged(n, 1, onnx_int(n, "transBatchB", 0) != 0, false);
+    const char *(*in)(OnnxNode *, uint32_t) = alpha == 1 ? onnx_in : onnx_widened;
+    const char *x = arranged(n, 0, in(n, 0), onnx_int(n, "transBatchA", 0) != 0, onnx_int(n, "transA", 0) != 0);
+    const char *y = arranged(n, 1, in(n, 1), onnx_int(n, "transBatchB", 0) != 0, false);
     const char *product =
         flip_y ? onnx_text(n, "matmul(%s, %s, transpose_y = true)", x, y) : onnx_text(n, "%s @ %s", x, y);
-    return alpha == 1
-               ? onnx_emit(n, "%s = %s", onnx_out(n, 0), product)
-               : onnx_emit(n, "%s = (%s) * %s", onnx_out(n, 0), product, onnx_number(n, onnx_type(n, 0)->dtype, alpha));
+    if (alpha == 1)
+        return onnx_emit(n, "%s = %s", onnx_out(n, 0), product);
+    return onnx_put_rounded(n, 0, onnx_text(n, "(%s) * %s", product, onnx_number(n, onnx_wide_dtype(n), alpha)));
 }
 
 /* Bytes of two numbers each, the low half first, as numbers along the last dimension, of which `count` stay: [...,

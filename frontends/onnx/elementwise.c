@@ -135,8 +135,9 @@ static bool write_mean(OnnxNode *n)
 {
     Text sum = {0};
     for (uint32_t i = 0; i < n->in_count; i++)
-        text_printf(&sum, "%s%s", i ? " + " : "", onnx_in(n, i));
-    bool good = onnx_emit(n, "%s = (%s) / %s", onnx_out(n, 0), sum.ptr, onnx_scalar(n, dtype_at(n, 0), n->in_count));
+        text_printf(&sum, "%s%s", i ? " + " : "", onnx_widened(n, i));
+    bool good =
+        onnx_put_rounded(n, 0, onnx_text(n, "(%s) / %s", sum.ptr, onnx_scalar(n, onnx_wide_dtype(n), n->in_count)));
     text_free(&sum);
     return good;
 }

@@ -367,6 +367,8 @@ bool onnx_emit(OnnxNode *node, const char *format, ...) __attribute__((format(pr
 
 bool onnx_has(const OnnxNode *node, uint32_t i);
 const char *onnx_in(OnnxNode *node, uint32_t i);
+const char *onnx_widened(OnnxNode *node, uint32_t i); /* operand i; halves as f32 */
+DType onnx_wide_dtype(const OnnxNode *node);          /* of operand 0; f32 for halves */
 const Type *onnx_type(const OnnxNode *node, uint32_t i);
 uint32_t onnx_rank(const OnnxNode *node, uint32_t i);
 int64_t onnx_dim(const OnnxNode *node, uint32_t i, int64_t axis);
@@ -375,6 +377,8 @@ OnnxValue *onnx_written(OnnxNode *node, const char *name);      /* that, as an o
 bool onnx_wants(const OnnxNode *node, uint32_t i);              /* has the model a name for result i? */
 const char *onnx_result_name(const OnnxNode *node, uint32_t i); /* in the model */
 const char *onnx_out(OnnxNode *node, uint32_t i);
+/* Result `i`, where it is asked for, of the dtype of operand 0; f32 is rounded to it where that is of halves. */
+bool onnx_put_rounded(OnnxNode *node, uint32_t i, const char *value);
 const char *onnx_temp(OnnxNode *node, const char *word); /* another name, for what only this node uses */
 /* A statement whose result only this node uses: that result's name, or as an operand of another; NULL after onnx_no */
 const char *onnx_define(OnnxNode *node, const char *word, const char *format, ...)

@@ -95,6 +95,27 @@ const char *onnx_in(OnnxNode *node, uint32_t i)
     return value == (i < node->in_count ? node->in[i] : NULL) ? onnx_name_value(node->onnx, node->in[i]) : value->name;
 }
 
+const char *onnx_widened(OnnxNode *node, uint32_t i)
+{
+    const char *x = onnx_in(node, i);
+    return dtype_is_half(onnx_type(node, i)->dtype) ? onnx_text(node, "cast(%s, to = f32)", x) : x;
+}
+
+DType onnx_wide_dtype(const OnnxNode *node)
+{
+    DType dtype = onnx_type(node, 0)->dtype;
+    return dtype_is_half(dtype) ? DT_F32 : dtype;
+}
+
+bool onnx_put_rounded(OnnxNode *node, uint32_t i, const char *value)
+{
+    DType dtype = onnx_type(node, 0)->dtype;
+    if (!onnx_wants(node, i))
+        return true;
+    return dtype_is_half(dtype) ? onnx_emit(node, "%s = cast(%s, to = %s)", onnx_out(node, i), value, dtype_name(dtype))
+                                : onnx_emit(node, "%s = %s", onnx_out(node, i), value);
+}
+
 const Type *onnx_type(const OnnxNode *node, uint32_t i)
 {
     return operand(node, i)->type;

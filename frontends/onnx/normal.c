@@ -202,23 +202,23 @@ static bool write_lrn(OnnxNode *n)
 {
     int64_t size = onnx_int(n, "size", 1), before[MAX_RANK] = {0}, after[MAX_RANK] = {0};
     uint32_t rank = onnx_rank(n, 0);
-    DType dtype = onnx_type(n, 0)->dtype;
+    DType dtype = onnx_wide_dtype(n);
     if (rank < 2 || size < 1 || size > 1000)
         return onnx_no(n, "its size is impossible");
     before[1] = (size - 1) / 2;
     after[1] = size - 1 - before[1];
-    const char *padded = onnx_temp(n, "squares"), *sum = onnx_temp(n, "sum"), *x = onnx_in(n, 0);
+    const char *padded = onnx_temp(n, "squares"), *sum = onnx_temp(n, "sum"), *x = onnx_widened(n, 0);
     Text parts = {0};
     for (int64_t i = 0; i < size; i++)
         text_printf(&parts, "%sslice(%s, axes = 1, begin = %lld, end = %lld)", i ? " + " : "", padded, (long long)i,
                     (long long)(i + onnx_dim(n, 0, 1)));
-    double alpha = onnx_float(n, "alpha", (double)0.0001f);
+    const char *alpha = onnx_number(n, dtype, onnx_float(n, "alpha", (double)0.0001f) / (double)size);
+    const char *bias = onnx_number(n, dtype, onnx_float(n, "bias", 1));
+    const char *beta = onnx_number(n, dtype, onnx_float(n, "beta", 0.75));
     bool good = onnx_emit(n, "%s = pad(square(%s), before = %s, after = %s)", padded, x, onnx_list(n, before, rank),
                           onnx_list(n, after, rank)) &&
                 onnx_emit(n, "%s = %s", sum, parts.ptr) &&
-                onnx_emit(n, "%s = %s / (%s * %s + %s) ** %s", onnx_out(n, 0), x, sum,
-                          onnx_number(n, dtype, alpha / (double)size), onnx_number(n, dtype, onnx_float(n, "bias", 1)),
-                          onnx_number(n, dtype, onnx_float(n, "beta", 0.75)));
+                onnx_put_rounded(n, 0, onnx_text(n, "%s / (%s * %s + %s) ** %s", x, sum, alpha, bias, beta));
     text_free(&parts);
     return good;
 }
@@ -228,10 +228,10 @@ static bool write_lp_norm(OnnxNode *n)
     int64_t axis, p = onnx_int(n, "p", 2);
     if (!onnx_axis(n, "axis", -1, onnx_rank(n, 0), &axis))
         return false;
-    const char *x = onnx_in(n, 0), *length = onnx_temp(n, "length");
+    const char *x = onnx_widened(n, 0), *length = onnx_temp(n, "length");
     return onnx_emit(n, p == 1 ? "%s = reduce_sum(abs(%s), axes = %lld, keep = true)" : "%s = l2_norm(%s, %lld, true)",
                      length, x, (long long)axis) &&
-           onnx_emit(n, "%s = select(%s == 0.0, 0.0, %s / %s)", onnx_out(n, 0), length, x, length);
+           onnx_put_rounded(n, 0, onnx_text(n, "select(%s == 0.0, 0.0, %s / %s)", length, x, length));
 }
 
 static bool write_mean_variance(OnnxNode *n)

@@ -127,6 +127,8 @@ static bool write_reduce(OnnxNode *n)
     const char *rest = count ? onnx_text(n, ", axes = %s%s", onnx_list(n, axes, count), keep) : keep;
     if (!dtype_is_float(dtype) && !plain && !strstr(n->row->text, "abs") && !strstr(n->row->text, "square("))
         return write_of_integers(n, rest, reduced_count(n, axes, count));
+    if (strncmp(n->row->text, "log(", 4) == 0) /* of a sum, which may be beyond halves */
+        return onnx_put_rounded(n, 0, fill(n, n->row->text, onnx_widened(n, 0), rest));
     return onnx_emit(n, bools ? "%s = %s != 0" : "%s = %s", onnx_out(n, 0), fill(n, n->row->text, x, rest));
 }
 

@@ -562,6 +562,33 @@ def wide_integers_of_half_scales(t):
 
 
 @case
+def halves_are_computed_as_f32(t):
+    """What lies between, as sums, squares and products, may be beyond f16 where the result is not."""
+    def value_of(op, x, operands=(), **row):
+        domain = row.get("domain", "")
+        m = model(graph([node(op, ["x", *(f"w{i}" for i in range(len(operands)))], ["y"], **row)], [value("x", list(x.shape), 10)], [value("y", None, 10)],
+                        [tensor(f"w{i}", w) for i, w in enumerate(operands)]), opset=17, domains=[domain] if domain else [])
+        found = t.value(m, x=x)
+        assert found.dtype == numpy.float16
+        return found
+
+    x = numpy.random.default_rng(1).uniform(500, 2000, (2, 4, 6, 6)).astype("f2")
+    w, rows = x.astype("f4"), x.reshape(2, 144)
+    squares = sum(numpy.pad(w * w, ((0, 0), (1, 1), (0, 0), (0, 0)))[:, i:i + 4] for i in range(3))
+    for name, found, wanted in (
+            ("LRN", value_of("LRN", x, size=3, alpha=0.01), w / (1 + 0.01 / 3 * squares) ** 0.75),
+            ("GlobalLpPool", value_of("GlobalLpPool", x), numpy.sqrt((w * w).sum((2, 3), keepdims=True))),
+            ("LpPool", value_of("LpPool", x, kernel_shape=[6, 6]), numpy.sqrt((w * w).sum((2, 3), keepdims=True))),
+            ("LpNormalization", value_of("LpNormalization", rows, p=1), rows.astype("f4") / rows.astype("f4").sum(1, keepdims=True)),
+            ("LpNormalization of squares", value_of("LpNormalization", rows * 16), rows / numpy.sqrt((rows.astype("f4") ** 2).sum(1, keepdims=True))),
+            ("ReduceLogSum", value_of("ReduceLogSum", rows, axes=[1], keepdims=0), numpy.log(rows.astype("f4").sum(1))),
+            ("Mean", value_of("Mean", rows * 16, [rows * 16, rows * 16]), rows * 16),
+            ("Gemm", value_of("Gemm", rows, [rows, rows[:, 0]], transB=1, alpha=1e-5), 1e-5 * rows.astype("f4") @ rows.astype("f4").T + rows[:, 0]),
+            ("FusedMatMul", value_of("FusedMatMul", rows, [rows.T.copy()], alpha=1e-5, domain="com.microsoft"), 1e-5 * rows.astype("f4") @ rows.astype("f4").T)):
+        numpy.testing.assert_allclose(found.astype("f4"), wanted.astype("f4"), 1e-3, err_msg=name)
+
+
+@case
 def products_of_integers_with_half_scales(t):
     """They are of the scales' type, and rounded to it at the end."""
     x, w = numpy.array([[250, 3, 200]], "u1"), numpy.array([[100, -7], [1, 20], [127, -90]], "i1")
