@@ -280,7 +280,7 @@ static void fill_with(KeptSlot *slot, const void *element)
 /* What the initialiser says is carried out where the model runs. */
 static void start_by_initialiser(Sharing *s, KeptSlot *slot, const Value *v)
 {
-    slot->initial = node_initial(&slot->graph->initial[v->initial], &v->type->shape);
+    slot->initial = node_initial(&slot->graph->initial[v->initial], v->type);
     slot->start = slot->initial.kind == INITIAL_RAMP ? START_RAMP : START_DRAWN;
     if (slot->initial.kind != INITIAL_NUMBER)
         return;

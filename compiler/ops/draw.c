@@ -33,11 +33,29 @@ bool node_is_random(const Node *node)
     return op_info(node->op)->family == FAMILY_DRAW;
 }
 
+/* The last number of a dtype of halves below this one, as it rounds to them */
+static double half_below(DType dtype, double number)
+{
+    bool bf16 = dtype == DT_BF16;
+    uint16_t bits = bf16 ? dtype_f32_to_bf16((float)number) : dtype_f32_to_f16((float)number);
+    if ((bits & 0x7fff) == 0)
+        bits = 0x8001;
+    else
+        bits = (uint16_t)(bits & 0x8000 ? bits + 1 : bits - 1);
+    return (double)(bf16 ? dtype_bf16_to_f32(bits) : dtype_f16_to_f32(bits));
+}
+
+Random random_between(double low, double high, DType dtype)
+{
+    double below = dtype_is_half(dtype) ? half_below(dtype, high) : high;
+    return (Random){DRAW_UNIT, low, (low <= below ? below : high) - low};
+}
+
 Random random_of(const Node *node)
 {
     switch (node->op) {
     case OP_RANDOM_UNIFORM:
-        return (Random){DRAW_UNIT, attr_float(node, "low"), attr_float(node, "high") - attr_float(node, "low")};
+        return random_between(attr_float(node, "low"), attr_float(node, "high"), (DType)attr_int(node, "dtype"));
     case OP_RANDOM_NORMAL:
         return (Random){DRAW_GAUSS, attr_float(node, "mean"), attr_float(node, "std")};
     default:

@@ -144,32 +144,31 @@ static Fan fan_of(const Shape *shape)
 
 #define CHUNK 1024 /* a multiple of four */
 
-static Random spread_of(const Node *node, const Shape *shape)
+static Random spread_of(const Node *node, const Type *type)
 {
-    Fan fan = fan_of(shape);
-    double low, limit;
+    Fan fan = fan_of(&type->shape);
+    double limit;
 
     switch (node->op) {
     case OP_UNIFORM:
-        low = attr_float(node, "low");
-        return (Random){DRAW_UNIT, low, attr_float(node, "high") - low};
+        return random_between(attr_float(node, "low"), attr_float(node, "high"), type->dtype);
     case OP_NORMAL:
         return (Random){DRAW_GAUSS, attr_float(node, "mean"), attr_float(node, "std")};
     case OP_HE_NORMAL:
         return (Random){DRAW_GAUSS, 0, sqrt(2 / fan.in)};
     default: /* uniform in [-limit, limit) has the variance limit^2 / 3 */
         limit = sqrt(6 / (node->op == OP_HE_UNIFORM ? fan.in : fan.in + fan.out));
-        return (Random){DRAW_UNIT, -limit, 2 * limit};
+        return random_between(-limit, limit, type->dtype);
     }
 }
 
-Initial node_initial(const Node *initial, const Shape *shape)
+Initial node_initial(const Node *initial, const Type *type)
 {
     if (initial->op == OP_FULL)
         return (Initial){.kind = INITIAL_NUMBER, .number = attr_float(initial, "value")};
     if (initial->op == OP_IOTA)
-        return (Initial){.kind = INITIAL_RAMP, .dimension = axis_position(attr_int(initial, "axis"), shape->rank)};
-    return (Initial){.kind = INITIAL_DRAWN, .key = attr_int(initial, "seed"), .random = spread_of(initial, shape)};
+        return (Initial){.kind = INITIAL_RAMP, .dimension = axis_position(attr_int(initial, "axis"), type->shape.rank)};
+    return (Initial){.kind = INITIAL_DRAWN, .key = attr_int(initial, "seed"), .random = spread_of(initial, type)};
 }
 
 static void fill_random(const Initial *initial, Tensor *out)
@@ -198,7 +197,7 @@ static void fill_ramp(const Initial *initial, Tensor *out)
 
 void eval_generate(const Graph *graph, const Node *node, const Tensor *const *in, Tensor *const *out)
 {
-    Initial initial = node_initial(node, &out[0]->type->shape);
+    Initial initial = node_initial(node, out[0]->type);
     (void)graph, (void)in;
     if (initial.kind == INITIAL_NUMBER)
         elements_fill(out[0], initial.number);

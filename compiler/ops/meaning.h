@@ -255,6 +255,8 @@ typedef struct Random {
 
 bool node_is_random(const Node *node);
 Random random_of(const Node *node);
+/* Uniform in [low, high), as a dtype rounds them: halves come up to the last one below high. */
+Random random_between(double low, double high, DType dtype);
 
 /* Initialisers: element i in row-major order is a number, its position along a dimension, or drawn from a key. */
 typedef enum InitialKind { INITIAL_NUMBER, INITIAL_RAMP, INITIAL_DRAWN } InitialKind;
@@ -268,7 +270,7 @@ typedef struct Initial {
 } Initial;
 
 /* Of a tensor of this shape, from whose extents some take the spread. */
-Initial node_initial(const Node *initial, const Shape *shape);
+Initial node_initial(const Node *initial, const Type *type);
 
 /* Gather and scatter: operand 1 holds positions along a dimension of operand 0, counted from the end when negative,
  * then brought to the nearest end.  The slices there, with the positions' dimensions in place of that one, are the

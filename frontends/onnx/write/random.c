@@ -247,7 +247,7 @@ static bool write_ramp(ExportNode *n, const Shape *shape, uint32_t dimension)
 bool export_generate(ExportNode *n)
 {
     const Shape *shape = value_shape(n->graph, n->node->out[0]);
-    Initial initial = node_initial(n->node, shape);
+    Initial initial = node_initial(n->node, value_type(n->graph, n->node->out[0]));
     if (initial.kind == INITIAL_RAMP)
         return write_ramp(n, shape, initial.dimension);
     if (initial.kind == INITIAL_DRAWN)
