@@ -241,11 +241,25 @@ static Piece product_sum(Printer *printer, const Expr *expr)
                    PREC_PRIMARY, true};
 }
 
+/* `x < 0`, as positions are asked, where x is a comparison: compilers warn that it never holds. */
+static bool is_negative_truth(const Expr *expr)
+{
+    if (expr->kind != EXPR_WORD || expr->word != WORD_LT || expr->arg[1]->kind != EXPR_NUMBER ||
+        expr->arg[1]->number != 0)
+        return false;
+    const Expr *x = expr->arg[0];
+    while (x->kind == EXPR_CAST && dtype_is_int(x->dtype))
+        x = x->arg[0];
+    return x->kind == EXPR_WORD && x->dtype == DT_BOOL;
+}
+
 static Piece print_word(Printer *printer, const Expr *expr)
 {
     Piece arg[3] = {0};
     if (print_is_product_sum(printer, expr))
         return product_sum(printer, expr);
+    if (expr->word == WORD_SELECT && is_negative_truth(expr->arg[0]))
+        return print_expr(printer, expr->arg[2]);
     for (int i = 0; i < 3; i++)
         if (expr->arg[i])
             arg[i] = print_expr(printer, expr->arg[i]);
@@ -560,6 +574,28 @@ Piece print_expr(Printer *printer, const Expr *expr)
         return print_within(printer, expr);
     }
     return (Piece){0};
+}
+
+/* May it be the int that isnan gives?  Of that gcc does not know that it is 0 or 1. */
+static bool asks_for_nan(const Expr *expr)
+{
+    if (expr->kind != EXPR_WORD)
+        return false;
+    if (expr->word == WORD_NOT)
+        return asks_for_nan(expr->arg[0]);
+    if (expr->word == WORD_SELECT)
+        return asks_for_nan(expr->arg[1]) || asks_for_nan(expr->arg[2]);
+    return (expr->word == WORD_EQ || expr->word == WORD_NE) && dtype_is_float(expr->arg[0]->dtype) &&
+           expr_eq(expr->arg[0], expr->arg[1]);
+}
+
+Str print_scalar(Printer *printer, const Expr *expr)
+{
+    Piece piece = print_expr(printer, expr);
+    if (piece.vector || !asks_for_nan(expr))
+        return piece.text;
+    return str_format(printer->arena, "(%s)" STR_FMT, prelude_c_type(expr->dtype),
+                      STR_ARG(print_parenthesized(printer, piece, PREC_UNARY)));
 }
 
 Str print_vector(Printer *printer, const Expr *expr)

@@ -44,6 +44,8 @@ typedef struct Piece { /* an expression's text */
 Piece print_expr(Printer *printer, const Expr *expr);
 /* Is it sum + a * b of strict C99's lanes, which one function computes? */
 bool print_is_product_sum(const Printer *printer, const Expr *expr);
+/* The same, as a variable or an element takes it. */
+Str print_scalar(Printer *printer, const Expr *expr);
 /* The same, as one vector where the region has vectors. */
 Str print_vector(Printer *printer, const Expr *expr);
 Str print_index(Printer *printer, Index index);

@@ -38,7 +38,7 @@ static void declare(Printer *printer, const Local *local, Index i, Index j, cons
         declare_position(printer, local, name, value->index);
         return;
     }
-    Str text = vector ? print_vector(printer, value) : print_expr(printer, value).text;
+    Str text = (vector ? print_vector : print_scalar)(printer, value);
     print_line(printer, "%s%s " STR_FMT " = " STR_FMT ";", fixed, type, STR_ARG(name), STR_ARG(text));
 }
 
@@ -103,7 +103,7 @@ static void print_assign(Printer *printer, const Stmt *stmt)
         print_line(printer, STR_FMT " += " STR_FMT ";", STR_ARG(name), STR_ARG(added));
         return;
     }
-    Str text = vector ? print_vector(printer, value) : print_expr(printer, value).text;
+    Str text = (vector ? print_vector : print_scalar)(printer, value);
     print_line(printer, STR_FMT " = " STR_FMT ";", STR_ARG(name), STR_ARG(text));
 }
 
@@ -133,7 +133,7 @@ static void print_store(Printer *printer, const Stmt *stmt)
         return;
     }
     if (!factor) {
-        Str value = print_expr(printer, stmt->value).text;
+        Str value = print_scalar(printer, stmt->value);
         print_line(printer, STR_FMT "[" STR_FMT "] = " STR_FMT ";", STR_ARG(name), STR_ARG(base), STR_ARG(value));
         return;
     }
