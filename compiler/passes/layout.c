@@ -400,13 +400,24 @@ static bool heeds(const Layouter *layouter, const Node *node, uint32_t stated, u
 
 static bool lay_out(Graph *graph, PassContext *context);
 
+/* Whatever layout the text gives to a value, bodies take and give it plain. */
+static void make_plain(Graph *graph, const ValueId *value, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (layout_block(graph, value[i]))
+            layout_set_block(graph, value[i], 0);
+}
+
 /* Bodies, then first values and results as the bodies take and give them.  Recurses over the nesting of bodies. */
 static bool lay_out_bodies(Layouter *layouter, Node *node, PassContext *context)
 {
     Graph *graph = layouter->graph;
-    for (uint32_t s = 0; s < node->sub_count; s++)
+    make_plain(graph, node->out, node->out_count);
+    for (uint32_t s = 0; s < node->sub_count; s++) {
+        make_plain(node->sub[s], node->sub[s]->input, node->sub[s]->input_count);
         if (!lay_out(node->sub[s], context))
             return false;
+    }
     if (!node_is_loop(node)) {
         operands_in(layouter, node, 0);
         return true;
