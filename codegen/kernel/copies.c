@@ -9,10 +9,79 @@
 
 #define MOST_TURNS 3
 
+static void take_order(Graph *graph, const Node *sorted, uint32_t count)
+{
+    for (NodeId n = 0; n < count; n++) {
+        graph->node[n] = sorted[n];
+        for (uint32_t r = 0; r < sorted[n].out_count; r++)
+            graph->value[sorted[n].out[r]].node = n;
+    }
+}
+
 static ValueId copy_of(Graph *graph, ValueId value, uint32_t block)
 {
     Attr attr[1] = {{.i = block}};
     return op_build(graph, OP_RELAYOUT, &value, 1, attr, graph->value[value].place);
+}
+
+/* Per node: does a loop or branches begin here, in no other? */
+static const bool *outer_flows(const Graph *graph, Arena *arena)
+{
+    bool *begins = ARENA_ARRAY(arena, bool, graph->node_count + 1);
+    uint32_t depth = 0;
+    for (NodeId n = 0; n < graph->node_count; n++) {
+        FlowKind flow = node_flow(&graph->node[n]);
+        bool begin = flow == FLOW_LOOP_BEGIN || flow == FLOW_BRANCH_BEGIN;
+        begins[n] = begin && !depth;
+        depth += begin;
+        depth -= flow == FLOW_LOOP_END || flow == FLOW_BRANCH_END;
+    }
+    return begins;
+}
+
+typedef struct Shared { /* ends, whose copies are the last nodes */
+    Graph *graph;
+    NodeId first; /* copy */
+    Users users;
+    const bool *flows;
+} Shared;
+
+/* Where the first loop or branches behind what is copied begin; that of the copies where there are none, or the copy is
+ * for a state that is read there or later. */
+static NodeId next_flow(const Shared *s, const Node *copy)
+{
+    const Graph *graph = s->graph;
+    const Node *made = value_producer(graph, copy->in[0]);
+    NodeId flow = made ? (NodeId)(made - graph->node) + 1 : s->first;
+    while (flow < s->first && !s->flows[flow])
+        flow++;
+    for (uint32_t i = 0; i < graph->update_count; i++) {
+        ValueId state = graph->update[i].source == copy->out[0] ? graph->update[i].target : NONE;
+        for (uint32_t u = state == NONE ? 0 : s->users.first[state]; state != NONE && u < s->users.first[state + 1];
+             u++)
+            flow = s->users.user[u] >= flow ? s->first : flow;
+    }
+    return flow;
+}
+
+/* Copies go before the next loop or branches, behind which what they are of would have to stay as long: nothing is
+ * moved past these later on. */
+static void copy_in_time(Graph *graph, NodeId first, Arena *arena)
+{
+    NodeId count = graph->node_count, at = 0;
+    Node *sorted = ARENA_ARRAY(arena, Node, count);
+    NodeId *flow = ARENA_ARRAY(arena, NodeId, count);
+    const Shared shared = {graph, first, graph_users(graph, arena), outer_flows(graph, arena)};
+    for (NodeId n = first; n < count; n++)
+        flow[n] = next_flow(&shared, &graph->node[n]);
+    for (NodeId n = 0; n <= first; n++) {
+        for (NodeId copy = first; copy < count && (n == first || shared.flows[n]); copy++)
+            if (flow[copy] == n)
+                sorted[at++] = graph->node[copy];
+        if (n < first)
+            sorted[at++] = graph->node[n];
+    }
+    take_order(graph, sorted, count);
 }
 
 /* What leaves the graph, to the caller or into a state, is plain memory of its own: not a view, an input, a constant,
@@ -21,7 +90,7 @@ static ValueId copy_of(Graph *graph, ValueId value, uint32_t block)
 static void copy_shared_ends(Graph *graph, bool in_body, Arena *arena)
 {
     bool *taken = ARENA_ARRAY(arena, bool, graph->value_count);
-    uint32_t updates = graph->update_count;
+    uint32_t updates = graph->update_count, before = graph->node_count;
     for (uint32_t i = 0; i < graph->output_count + updates; i++) {
         ValueId *value = i < updates ? &graph->update[i].source : &graph->output[i - updates].value;
         const Node *node = value_producer(graph, *value);
@@ -31,6 +100,8 @@ static void copy_shared_ends(Graph *graph, bool in_body, Arena *arena)
         else
             taken[*value] = true;
     }
+    if (graph->node_count > before)
+        copy_in_time(graph, before, arena);
 }
 
 typedef struct Copier {
@@ -108,11 +179,8 @@ static void copy_operands(Graph *graph, const Target *target, Arena *arena)
         copy_for(&c, n);
         ARENA_PUSH(arena, c.sorted, c.count, c.capacity, graph->node[n]);
     }
-    for (NodeId n = 0; n < c.count && c.count != count; n++) {
-        graph->node[n] = c.sorted[n];
-        for (uint32_t r = 0; r < c.sorted[n].out_count; r++)
-            graph->value[c.sorted[n].out[r]].node = n;
-    }
+    if (c.count != count)
+        take_order(graph, c.sorted, c.count);
 }
 
 void kernel_add_copies(Graph *graph, const Target *target, bool in_body, Arena *scratch)
