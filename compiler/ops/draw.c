@@ -33,16 +33,20 @@ bool node_is_random(const Node *node)
     return op_info(node->op)->family == FAMILY_DRAW;
 }
 
-/* The last number of a dtype of halves below this one, as it rounds to them */
+static double half_of(DType dtype, uint16_t bits)
+{
+    return (double)(dtype == DT_BF16 ? dtype_bf16_to_f32(bits) : dtype_f16_to_f32(bits));
+}
+
+/* The last number of a dtype of halves below this one: what it rounds to, or the one before that */
 static double half_below(DType dtype, double number)
 {
-    bool bf16 = dtype == DT_BF16;
-    uint16_t bits = bf16 ? dtype_f32_to_bf16((float)number) : dtype_f32_to_f16((float)number);
+    uint16_t bits = dtype == DT_BF16 ? dtype_f32_to_bf16((float)number) : dtype_f32_to_f16((float)number);
+    if (half_of(dtype, bits) < number)
+        return half_of(dtype, bits);
     if ((bits & 0x7fff) == 0)
-        bits = 0x8001;
-    else
-        bits = (uint16_t)(bits & 0x8000 ? bits + 1 : bits - 1);
-    return (double)(bf16 ? dtype_bf16_to_f32(bits) : dtype_f16_to_f32(bits));
+        return half_of(dtype, 0x8001);
+    return half_of(dtype, (uint16_t)(bits & 0x8000 ? bits + 1 : bits - 1));
 }
 
 Random random_between(double low, double high, DType dtype)

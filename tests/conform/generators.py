@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from cases import lst
-from tensors import EVERY, FLOATS, NUMBERS, Tensor, Ulp
+from tensors import EVERY, FLOATS, NUMBERS, Tensor, Ulp, round_to
 
 
 def philox(seed, elements):
@@ -34,8 +34,21 @@ def unit(seed, elements):
     return (philox(seed, elements) >> np.uint64(8)).astype(np.float64) * 2.0**-24
 
 
-def uniform(seed, shape, low, high):
+def last_below(high, dtype):
+    """The last number of a dtype of halves below a positive one."""
+    near = round_to(dtype, np.array([high]))[0]
+    if float(near) < high:
+        return float(near)
+    if dtype == "f16":
+        return float(np.nextafter(near, np.float16(0)))
+    return float((near.view(np.uint32) - np.uint32(0x10000)).view(np.float32))
+
+
+def uniform(seed, shape, low, high, dtype="f32"):
+    """What is rounded to halves comes up to the last of them below high, where that is not below low."""
     count = math.prod(shape)
+    if dtype in ("f16", "bf16") and last_below(high, dtype) >= low:
+        high = last_below(high, dtype)
     return (low + (high - low) * unit(seed, count)[:count]).reshape(shape)
 
 
@@ -75,7 +88,7 @@ def generate_cases(cases):
     cases.add("iota", [], Tensor("i64", np.arange(100)), "shape = [100]")
     for dtype in FLOATS:
         for seed in (0, 1, 2**40 + 3):
-            cases.add("uniform", [], Tensor(dtype, uniform(seed, (7, 5), 0, 1)), f"seed = {seed}, shape = [7, 5], dtype = {dtype}")
+            cases.add("uniform", [], Tensor(dtype, uniform(seed, (7, 5), 0, 1, dtype)), f"seed = {seed}, shape = [7, 5], dtype = {dtype}")
             cases.add("normal", [], Tensor(dtype, normal(seed, (7, 5), 0, 1)),
                       f"seed = {seed}, shape = [7, 5], dtype = {dtype}", Near())
     cases.add("uniform", [], Tensor("f32", uniform(5, (1001,), -2, 6)), "seed = 5, low = -2, high = 6, shape = [1001]", Ulp(1))
@@ -102,7 +115,7 @@ def draw_cases(cases):
 
     for k in KEYS:
         for dtype in FLOATS:
-            cases.add("random_uniform", [key(k)], Tensor(dtype, uniform(k, (7, 5), 0, 1)), f"shape = [7, 5], dtype = {dtype}")
+            cases.add("random_uniform", [key(k)], Tensor(dtype, uniform(k, (7, 5), 0, 1, dtype)), f"shape = [7, 5], dtype = {dtype}")
             cases.add("random_normal", [key(k)], Tensor(dtype, normal(k, (7, 5), 0, 1)),
                       f"shape = [7, 5], dtype = {dtype}", Near())
         cases.add("random_bits", [key(k)], Tensor("i64", philox(k, 35)[:35].astype(np.int64).reshape(7, 5)), "shape = [7, 5]")
@@ -114,7 +127,7 @@ def draw_cases(cases):
     # Scales that are a power of two, of few bits, of many; what is added exact in f32 or not.
     for dtype in FLOATS:
         for low, high in [(0, 0.5), (-1, 1), (1, 3), (0.1, 1.1), (-0.1, 0.1), (-3, 5), (2, 2), (1000, 1000.7)]:
-            cases.add("random_uniform", [key(5)], Tensor(dtype, uniform(5, (99,), low, high)),
+            cases.add("random_uniform", [key(5)], Tensor(dtype, uniform(5, (99,), low, high, dtype)),
                       f"shape = [99], low = {low}, high = {high}, dtype = {dtype}")
         for mean, std in [(0, 2), (1, 1), (0, 0.02), (-0.3, 0.1), (100, -1), (1, 0)]:
             cases.add("random_normal", [key(5)], Tensor(dtype, normal(5, (99,), mean, std)),
