@@ -304,10 +304,11 @@ bool onnx_ints(const OnnxNode *node, const char *name, const int64_t **list, uin
 
 /* What is known */
 
-/* An input of the model that the operand is computed of; the operand itself where none is found. */
-static const char *input_behind(const OnnxNode *node, uint32_t i)
+/* An input of the model that the operand is computed of, and its type; the operand itself where none is found. */
+static const char *input_behind(const OnnxNode *node, uint32_t i, const Type **type)
 {
     const char *own = node->proto->input[i], *name = own;
+    *type = node->in[i]->type;
     for (const OnnxValue *value = node->in[i]; value->maker; value = value->maker->in[i]) {
         const OnnxNode *maker = value->maker;
         for (i = 0; i < maker->in_count && (!maker->in[i] || maker->in[i]->known); i++) {
@@ -315,9 +316,12 @@ static const char *input_behind(const OnnxNode *node, uint32_t i)
         if (i == maker->in_count)
             return own;
         name = maker->proto->input[i];
+        *type = maker->in[i]->type;
     }
     return map_get(&node->onnx->inputs, str_from(name)) == MAP_NONE ? own : name;
 }
+
+#define MOST_GIVEN 64 /* floats that somebody would write: more are an image, say */
 
 static const char *hint_of_known(const OnnxNode *node, uint32_t i)
 {
@@ -325,7 +329,10 @@ static const char *hint_of_known(const OnnxNode *node, uint32_t i)
     bool number = type && dtype_is_int(type->dtype) && shape_elements(&type->shape) == 1;
     const char *bound =
         number ? onnx_text(node, "; --at-most %s=N says how large it can be", node->proto->input[i]) : "";
-    return onnx_text(node, "an input becomes a constant with -D %s=[...]%s", input_behind(node, i), bound);
+    const char *input = input_behind(node, i, &type);
+    if (type && dtype_is_float(type->dtype) && shape_elements(&type->shape) > MOST_GIVEN)
+        return onnx_text(node, "it is computed of '%s'%s", input, bound);
+    return onnx_text(node, "an input becomes a constant with -D %s=[...]%s", input, bound);
 }
 
 const Tensor *onnx_known(OnnxNode *node, uint32_t i)

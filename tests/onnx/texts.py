@@ -78,6 +78,18 @@ def what_shapes_depend_on_is_named(t):
 
 
 @case
+def an_image_is_no_constant(t):
+    """Nobody would write it down, as he would the ends of a slice."""
+    m = model(graph([node("ReduceMax", ["x"], ["most"], keepdims=0), node("Cast", ["most"], ["n"], to=7),
+                     node("Unsqueeze", ["n", "zero"], ["size"]), node("Expand", ["one", "size"], ["y"])],
+                    [value("x", [1, 3, 8, 8])], [value("y", ["k"])],
+                    [tensor("zero", numpy.array([0])), tensor("one", numpy.ones(1, "f4"))]))
+    t.write(m)
+    error = t.run("compile", "m.onnx", "-o", "out", status=1)
+    assert "it is computed of 'x'; --at-most size=N says how large it can be" in error and "-D" not in error, error
+
+
+@case
 def names_that_are_identifiers_are_kept(t):
     """Those of inputs and results, whatever others before them would become."""
     m = model(graph([node("Add", ["a/b", "a.b"], ["y:0"]), node("Sub", ["y:0", "a:b"], ["y.0"])],
