@@ -228,16 +228,27 @@ static double gathered_lanes(const Lower *lower, const Recipe *recipe)
     return (double)node_flops(lower->graph, &lower->graph->node[lower->kernel->anchor]) / 2 / (double)dw->outputs;
 }
 
+/* What a row of results takes of vectors, by what it fills of them. */
+static double idle_lanes(const Lower *lower, const Node *node)
+{
+    const Shape *y = value_shape(lower->graph, node->out[0]);
+    int64_t width = y->dim[y->rank - 1], lanes = lower->target->lanes;
+    return width ? (double)(ceil_div(width, lanes) * lanes) / (double)width : 1;
+}
+
 /* Vectors, or single results at least without bounds; slower than tiles over a depth that fill their vectors. */
 static double depthwise_cost(const Lower *lower, const Kernel *kernel, const Recipe *recipe)
 {
     const Node *node = &lower->graph->node[kernel->anchor];
     bool vectors = recipe->knob[KNOB_CHANNELS] || recipe->knob[KNOB_WIDTH];
     int64_t lanes = lower->target->lanes;
-    bool deep = value_shape(lower->graph, node->in[1])->dim[1] > lanes;
+    int64_t depth = value_shape(lower->graph, node->in[1])->dim[1];
     if (lower->target->small) /* a loop over the window takes a fraction of the code */
         return INFINITY;
-    double cycles = (double)node_flops(lower->graph, node) / (!vectors ? 2.0 : (double)lanes * (deep ? 1.5 : 2.5));
+    double rate = depth > lanes ? 1.5 : depth > 1 ? 2 : 2.5;
+    double cycles = (double)node_flops(lower->graph, node) / (!vectors ? 2.0 : (double)lanes * rate);
+    if (depth > 1 && recipe->knob[KNOB_WIDTH])
+        cycles *= idle_lanes(lower, node);
     return cycles + GATHER_CYCLES * gathered_lanes(lower, recipe);
 }
 

@@ -388,7 +388,7 @@ static double skip_padding(const Graph *graph, const Node *node, double flops)
     return flops;
 }
 
-#define SCATTERED 1.5 /* cycles of a result that no vector stores */
+#define SCATTERED 3 /* cycles of a result that no vector stores */
 
 /* Results of a window over an image that does not lie in blocks: neighbouring columns, the channels, are far apart. */
 static double scattered_results(const Graph *graph, const Node *node)
