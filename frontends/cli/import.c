@@ -4,15 +4,16 @@
 #include "onnx/onnx.h"
 
 /* A text that someone has changed since is not written over, nor are weights that have been trained for it. */
-static bool keeps_changes(Cli *cli, Str path, const Text *text)
+static bool keeps_changes(Cli *cli, Module *module, Str path, const Text *text)
 {
     Str there;
     if (args_has(cli, "overwrite") || !file_exists(path))
         return true;
     if (!file_read(&cli->arena, &cli->diag, path, &there))
         return false;
-    return str_eq(there, text_view(text)) ||
-           diag_file_error(&cli->diag, path, "another text is there already: give another -o, or --overwrite");
+    if (!str_eq(there, text_view(text)))
+        return diag_file_error(&cli->diag, path, "another text is there already: give another -o, or --overwrite");
+    return model_keeps_trained(cli, module, path);
 }
 
 static int save(Cli *cli, const Model *model, Str folder)
@@ -21,7 +22,7 @@ static int save(Cli *cli, const Model *model, Str folder)
     Str path = str_format(&cli->arena, STR_FMT "/" STR_FMT ".nnc", STR_ARG(folder), STR_ARG(stem));
     Text text = {0};
     text_str(&text, model->text);
-    bool kept = keeps_changes(cli, path, &text);
+    bool kept = keeps_changes(cli, model->module, path, &text);
     bool saved = kept && file_make_folder(&cli->diag, folder) && model_save(cli, model->module, path, &text);
     text_free(&text);
     if (saved)
@@ -69,7 +70,7 @@ const Verb verb_import = {
         "`-D axes=[0,2]`. A sequence is as many inputs as `--shape x=[2x3,4]` says, and an optional has a value unless "
         "`--shape x=none` says not.",
     .flag = (const Flag[]){{"o", "FOLDER", "Write NAME.nnc and NAME.safetensors into this folder"},
-                           {"overwrite", NULL, "Also over a text that is another, and the weights beside it"},
+                           {"overwrite", NULL, "Also over a text, and weights, that are others"},
                            FLAG_DEFINE,
                            FLAG_WEIGHTS_FROM,
                            FLAG_END},

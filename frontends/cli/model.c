@@ -125,6 +125,25 @@ bool model_keeps_weights(Cli *cli, const Model *model, Str path)
     return !lost;
 }
 
+bool model_keeps_trained(Cli *cli, Module *module, Str path)
+{
+    FileMap map;
+    Safetensors stored;
+    Str beside = weights_path_beside(&cli->arena, path);
+    if (!file_exists(beside))
+        return true;
+    if (!file_map(&cli->diag, beside, &map))
+        return false;
+    bool good = safetensors_parse(&cli->arena, &cli->diag, beside, map.bytes, map.size, &stored);
+    const StoredTensor *other = good ? weights_first_other(module, &stored, has_elements) : NULL;
+    if (other)
+        diag_file_error(&cli->diag, beside,
+                        "other weights are there already, such as " STR_FMT ": give another -o, or --overwrite",
+                        STR_ARG(other->name));
+    file_unmap(&map);
+    return good && !other;
+}
+
 void model_warn_of_older(Cli *cli, Module *module, Str path)
 {
     Str beside = weights_path_beside(&cli->arena, path);

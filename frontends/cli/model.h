@@ -51,6 +51,8 @@ const Str *model_files(Arena *arena, const Model *model, uint32_t *count);
 bool model_keeps_files(Cli *cli, const Model *model, Str path);
 /* Would all that is stored for the model still be, after model_save?  False after an error in the diag. */
 bool model_keeps_weights(Cli *cli, const Model *model, Str path);
+/* Would model_save change none of the weights that stand beside such a text?  False after an error in the diag. */
+bool model_keeps_trained(Cli *cli, Module *module, Str path);
 /* Where nothing of it had to be written beside such a text, but an older file stands there: it is not ours to remove.
  */
 void model_warn_of_older(Cli *cli, Module *module, Str path);

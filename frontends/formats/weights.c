@@ -347,6 +347,21 @@ const StoredTensor *weights_first_lost(Module *module, const Safetensors *file, 
     return NULL;
 }
 
+const StoredTensor *weights_first_other(Module *module, const Safetensors *file, bool (*stored)(const Value *value))
+{
+    Saver s = collect_module(module, stored);
+    for (uint32_t i = 0; i < file->count; i++) {
+        const StoredTensor *there = &file->tensor[i];
+        uint32_t index = map_get(&s.by_name, there->name);
+        const Tensor *tensor = index == MAP_NONE ? NULL : s.list[index].tensor;
+        size_t size = (size_t)(there->end - there->begin);
+        if (!tensor || (size_t)type_bytes(tensor->type) != size ||
+            memcmp(tensor->data, file->bytes + there->begin, size) != 0)
+            return there;
+    }
+    return NULL;
+}
+
 bool weights_save(Module *module, Str path, bool (*stored)(const Value *value))
 {
     Saver s = collect_module(module, stored);

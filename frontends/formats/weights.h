@@ -67,5 +67,7 @@ bool weights_save(Module *module, Str path, bool (*stored)(const Value *value));
 bool weights_are_saved(Module *module, bool (*stored)(const Value *value)); /* are there any? */
 /* The first tensor of the file that is not among them, so that writing over it would lose it; NULL: there is none. */
 const StoredTensor *weights_first_lost(Module *module, const Safetensors *file, bool (*stored)(const Value *value));
+/* The same, or the first that has other elements. */
+const StoredTensor *weights_first_other(Module *module, const Safetensors *file, bool (*stored)(const Value *value));
 
 #endif

@@ -147,6 +147,21 @@ def a_text_that_was_changed_stays(t):
 
 
 @case
+def weights_that_were_trained_stay(t):
+    m = lambda w: model(graph([node("Mul", ["x", "w"], ["y"])], [value("x", [2])], [value("y", [2])], [tensor("w", numpy.float32(w))]))
+    t.write(m([1, 2]))
+    for _ in range(2):
+        t.run("import", "m.onnx", "-o", "dir")
+    weights = t.folder / "dir" / "m.safetensors"
+    before = weights.read_bytes()
+    t.write(m([1, 3]))
+    error = t.run("import", "m.onnx", "-o", "dir", status=1)
+    assert "dir/m.safetensors: error: other weights are there already, such as w" in error and weights.read_bytes() == before, error
+    t.run("import", "m.onnx", "-o", "dir", "--overwrite")
+    assert weights.read_bytes() != before
+
+
+@case
 def powers_of_integers_are_cut_off(t):
     """As conversions are; powers that are whole are not one less, by whatever pow there is."""
     x, y = numpy.array([2, 3, 4, 7, -3]), numpy.array([2.75, 1.5, 0.5, 2.0, 3.0], "f4")
