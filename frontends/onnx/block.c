@@ -145,6 +145,11 @@ static bool has_graph(const Onnx__NodeProto *proto)
     return false;
 }
 
+static int64_t most_folded(const OnnxNode *node)
+{
+    return onnx_is_moved(node) ? ONNX_MOVED : ONNX_FOLDED;
+}
+
 static bool is_foldable(const OnnxNode *node)
 {
     uint32_t operands = 0;
@@ -153,7 +158,7 @@ static bool is_foldable(const OnnxNode *node)
         if (!value)
             continue;
         operands++;
-        if (!value->known || shape_elements(&value->type->shape) > ONNX_FOLDED)
+        if (!value->known || shape_elements(&value->type->shape) > most_folded(node))
             return false;
     }
     return operands && node->onnx->folds < MOST_FOLDS && !has_graph(node->proto) && !onnx_draws(node->proto);
@@ -176,7 +181,7 @@ static bool evaluate(OnnxNode *node, Graph *graph, const Tensor **result)
 {
     for (uint32_t i = 0; i < graph->output_count; i++) {
         const Type *type = value_type(graph, graph->output[i].value);
-        if (shape_elements(&type->shape) > ONNX_FOLDED || widens(node, type))
+        if (shape_elements(&type->shape) > most_folded(node) || widens(node, type))
             return false;
     }
     Graph *reference = pass_reference(graph);
@@ -199,8 +204,10 @@ static bool take_evaluated(OnnxNode *node)
     if (!graph || (count && !evaluate(node, graph, result)))
         return false;
     for (uint32_t i = 0; i < node->out_count; i++)
-        if (!node->out[i] && node->out_name[i] && onnx_wants(node, i))
+        if (!node->out[i] && node->out_name[i] && onnx_wants(node, i)) {
             node->out[i] = onnx_known_value(onnx, result[next++], onnx_result_name(node, i));
+            node->out[i]->stored = onnx_is_moved(node);
+        }
     return true;
 }
 

@@ -10,7 +10,8 @@
 #include "onnx/onnx.h"
 #include "onnx/tensor.h"
 
-#define ONNX_FOLDED     65536 /* elements: what is larger is computed when running, or folded by a pass */
+#define ONNX_FOLDED     65536 /* elements: what is larger is computed when running, or folded by a pass, ... */
+#define ONNX_MOVED      ((int64_t)1 << 24) /* ... but weights of recurrent nodes that are moved */
 #define COUNTED_RESULTS 4
 #define ONNX_DEEPEST    12 /* graphs and functions inside each other */
 
@@ -109,6 +110,7 @@ struct Onnx {
     Map made;            /* names that are not the model's own */
     Map uses;            /* of initialisers, how many operands they are */
     Map inputs, outputs; /* of the model; inputs to their numbers */
+    Map moved;           /* values that are only moved to be weights of recurrent nodes */
     Map carried;         /* outputs that are next values of states, to index into value */
     Map functions;       /* of the model, by domain, name and overload: the first of each */
     Map library;         /* results of functions of nnc, once a call asks for them */
@@ -190,6 +192,10 @@ bool onnx_fail(Onnx *onnx, const char *format, ...) __attribute__((format(printf
 
 /* inputs.c: bound in the scope, with initialisers */
 bool onnx_import_inputs(Onnx *onnx, OnnxScope *scope);
+
+/* moved.c: is what it gives a weight of a recurrent node, or moved to be one? */
+void onnx_find_moved(Onnx *onnx);
+bool onnx_is_moved(const OnnxNode *node);
 
 /* carried.c: is the initialiser the first value of what the model gives back as NAME_next? */
 bool onnx_is_carried(Onnx *onnx, const OnnxScope *scope, const char *name);

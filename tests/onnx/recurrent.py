@@ -128,6 +128,31 @@ def steps_of_both_directions(t):
 
 
 @case
+def weights_that_nodes_put_together(t):
+    """Gates in another order, sliced and concatenated, as PyTorch's newer exporter has them; of any size."""
+    wide, rows = 144, 4 * 144
+    dice = numpy.random.default_rng(3)
+    w, r, b = (0.1 * dice.normal(size=shape).astype("f4") for shape in ((rows, INPUT), (rows, wide), (2 * rows,)))
+    order, nodes, weights = (0, 3, 1, 2), [], [tensor("enc.weight_ih", w), tensor("enc.weight_hh", r), tensor("#b", b[None])]
+    weights += [tensor("#zero", numpy.array([0]))] + [tensor(f"#{k}", numpy.array([k * wide])) for k in range(5)]
+    for name in ("ih", "hh"):
+        nodes += [node("Slice", [f"enc.weight_{name}", f"#{k}", f"#{k + 1}", "#zero"], [f"#{name}{k}"]) for k in range(4)]
+        nodes += [node("Concat", [f"#{name}{k}" for k in order], [f"#{name}"], axis=0),
+                  node("Unsqueeze", [f"#{name}", "#zero"], ["val_1" if name == "ih" else "val_2"])]
+    nodes += [node("LSTM", ["x", "val_1", "val_2", "#b"], ["/enc/y", "/enc/h"], hidden_size=wide),
+              node("Squeeze", ["/enc/h", "#zero"], ["y"])]
+    content = model(graph(nodes, [value("x", [STEPS, BATCH, INPUT])], [value("y", None)], weights), opset=17)
+    text = t.text(content)
+    assert any("= lstm@" in line for line in text) and len(text) < 4, text
+    x = X.astype("f4")
+    ordered = [numpy.concatenate([m[k * wide : (k + 1) * wide] for k in order]) for m in (w, r)]
+    h = c = numpy.zeros((BATCH, wide), "f4")
+    for step in x:
+        h, c = lstm(step @ ordered[0].T + b[:rows], h, c, ordered[1], b[rows:], numpy.zeros(3 * wide, "f4"))
+    check(t, content, x, y=h)
+
+
+@case
 def all_results(t):
     for op in GATES:
         for direction in ("forward", "reverse", "bidirectional"):
