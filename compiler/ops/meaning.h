@@ -269,7 +269,7 @@ typedef struct Initial {
     Random random;
 } Initial;
 
-/* Of a tensor of this shape, from whose extents some take the spread. */
+/* Of a tensor of this type: from its extents some take the spread, and halves end where they have a number. */
 Initial node_initial(const Node *initial, const Type *type);
 
 /* Gather and scatter: operand 1 holds positions along a dimension of operand 0, counted from the end when negative,

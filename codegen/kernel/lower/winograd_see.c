@@ -32,6 +32,19 @@ static bool see_window(Filter *filter)
     return conv->images > 0 && conv->channels > 0 && conv->outputs > 0;
 }
 
+/* No channels that only fill up a block. */
+static bool fills_blocks(const Filter *filter, const Kernel *kernel)
+{
+    const Graph *graph = filter->lower->graph;
+    for (uint32_t n = 0; n < kernel->node_count; n++) {
+        const Node *node = &graph->node[kernel->node[n]];
+        const Type *type = value_type(graph, node->out[0]);
+        if (type->layout.block && type->shape.dim[1] % type->layout.block)
+            return false;
+    }
+    return true;
+}
+
 /* Operands */
 
 static bool see_image(Filter *filter)
@@ -40,8 +53,7 @@ static bool see_image(Filter *filter)
     if (!lower_see_image(filter->lower, filter->node, filter->image, filter->channels, filter->lane, &image))
         return false;
     filter->x_source = image.source, filter->x_base = image.base, filter->x_h = image.h, filter->x_w = image.w;
-    const Type *x = value_type(filter->lower->graph, filter->node->in[0]);
-    filter->x_vectors = image.vectors || x->layout.block == filter->lanes; /* what fills up a block is not multiplied */
+    filter->x_vectors = image.vectors;
     return true;
 }
 
@@ -79,7 +91,8 @@ bool filter_see(Lower *lower, const Kernel *kernel, Filter *filter)
     Arena *arena = lower->arena;
     *filter = (Filter){.lower = lower, .node = &lower->graph->node[kernel->anchor], .lanes = lower->target->lanes};
     if (filter->lanes < 2 || integers_are_exact(lower->graph, filter->node) || !see_pool(filter, kernel) ||
-        !see_window(filter) || !lower_has_constant_weights(lower, filter->node, &filter->conv))
+        !see_window(filter) || !fills_blocks(filter, kernel) ||
+        !lower_has_constant_weights(lower, filter->node, &filter->conv))
         return false;
     filter->image = index_var_new(arena, "n", 0, filter->conv.images - 1);
     filter->channels = index_var_new(arena, "channels", 0, filter->channel_vectors - 1);
