@@ -111,5 +111,6 @@ bool onnx_import_outputs(Onnx *onnx, const OnnxScope *scope, OnnxResults *result
     for (size_t i = 0; i < graph->n_output; i++)
         if (!import_output(onnx, scope, text_of(graph->output[i]->name), results))
             return false;
-    return results->count ? add_counts(onnx, scope, results) : onnx_fail(onnx, "it has no outputs");
+    return results->count || onnx->carried.count ? add_counts(onnx, scope, results)
+                                                 : onnx_fail(onnx, "it has no outputs");
 }

@@ -175,6 +175,13 @@ def updates_in_calls(t):
 
 
 @case
+def what_only_updates_comes_back(t):
+    t.export("graph g(x: f32[2]) -> () {", "    state a: f32[2] = 1.0", "    state b: f32[2] = 2.0", "    a <- b", "    b <- a + x", "}")
+    expect(t.imported(), ["graph g(x: f32[2]) -> () {", "    state a: f32[2] = 1.0", "    state b: f32[2] = 2.0", "    b_next = a + x",
+                          "    a <- b", "    b <- b_next", "}"])
+
+
+@case
 def a_training_step_comes_back(t):
     """With its weights and moments: it goes on as the text does."""
     t.export('use "nn"', "graph step(x: f32[4, 3], t: f32[4, 2]) -> (loss) {", "    loss = mean((dense@fc(x, 2) - t) ** 2)",
