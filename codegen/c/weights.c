@@ -63,7 +63,7 @@ void source_weight_array(Text *out, const Program *program, Arena *arena, uint32
 {
     const Weights *array = &program->weights[w];
     const Value *value = &array->graph->value[array->value];
-    DType dtype = array->nibbles ? DT_U8 : value->type->dtype;
+    DType dtype = array->nibbles ? DT_U8 : program_weights_dtype(array);
     int64_t count = array->bytes / dtype_bytes(dtype);
     void *bytes = arena_alloc(arena, (size_t)array->bytes);
     program_weights_fill(program, w, bytes);

@@ -216,6 +216,7 @@ ByteOrder program_byte_order_here(void); /* of the machine that this runs on */
 
 /* The elements of array w of the weights as they lie in memory (packed), in this machine's byte order; as long as its
  * storage. */
+DType program_weights_dtype(const Weights *weights); /* of the array's elements */
 void program_weights_fill(const Program *program, uint32_t w, void *bytes);
 
 /* Emission.  Everything goes to Texts, or in pieces to a sink (weights may be large); callers write whole files. */

@@ -12,6 +12,11 @@
 #include "kernel/winograd.h"
 #include "ops/family.h"
 
+DType program_weights_dtype(const Weights *weights)
+{
+    return weights->packing.low ? DT_BF16 : value_type(weights->graph, weights->value)->dtype;
+}
+
 /* On a GPU weights are in the source or handed in: nothing is pulled in by .incbin there. */
 WeightsForm program_weights_form(const Program *program)
 {
@@ -99,6 +104,23 @@ static void pack_transformed(const Packing *packing, const Tensor *data, void *b
     free(transformed);
 }
 
+/* Of f32, as bf16: the nearest, and of what is then left the nearest, so many elements behind. */
+static void pack_parts(const Weights *weights, const Tensor *data, uint16_t *to)
+{
+    size_t count = (size_t)weights->bytes / sizeof *to;
+    float *wide = malloc(count * sizeof *wide + 1);
+    if (!wide)
+        fatal_memory(count * sizeof *wide);
+    pack_all(&weights->packing, DT_F32, data->data, wide);
+    size_t low = (size_t)weights->packing.low;
+    for (size_t first = 0; first < count; first += 2 * low)
+        for (size_t i = first; i < first + low; i++) {
+            to[i] = dtype_f32_to_bf16(wide[i]);
+            to[i + low] = dtype_f32_to_bf16(wide[i] - dtype_bf16_to_f32(to[i]));
+        }
+    free(wide);
+}
+
 /* Two elements to a byte, the even one in the low half. */
 static void pack_nibbles(const Weights *weights, const Tensor *data, unsigned char *to)
 {
@@ -126,6 +148,8 @@ void program_weights_fill(const Program *program, uint32_t w, void *bytes)
         memcpy(bytes, data->data, (size_t)weights->bytes);
     else if (packing->winograd)
         pack_transformed(packing, data, bytes);
+    else if (packing->low)
+        pack_parts(weights, data, bytes);
     else
         pack_all(packing, data->type->dtype, data->data, bytes);
 }
@@ -170,7 +194,7 @@ static void put_weights(const Program *program, const Hashed *hashed)
         program_weights_fill(program, w, bytes);
         if (program->options.byte_order != program_byte_order_here())
             swap_elements(bytes, (size_t)weights->bytes,
-                          dtype_bytes(value_type(weights->graph, weights->value)->dtype));
+                          dtype_bytes(program_weights_dtype(weights)));
         put_hashed(hashed, bytes, (size_t)weights->bytes);
         free(bytes);
         at = weights->offset + weights->bytes;

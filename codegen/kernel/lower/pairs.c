@@ -6,6 +6,7 @@
 #define MOST_IMAGE (64 << 10) /* bytes of scratch that rows go together in, ... */
 #define MOST_TAPS  (32 << 10) /* ... and where taps pass over them: the first level's */
 #define SHARE      8          /* of the second level, for the image where weights are far */
+#define FAR_SHARE  2          /* of parts, whose weights are four times as much */
 #define FEW_CHUNKS 2          /* that threads may share */
 
 /* Tiles */
@@ -63,17 +64,28 @@ static int64_t span_of(const WindowDimension *d, int64_t results)
 static bool has_far_weights(const Pairs *p, const PairsPart *part)
 {
     int64_t elements = p->columns * p->room * part->h.size * part->w.size;
-    return p->bundle == BUNDLE_BYTES && elements > p->lower->target->l2_bytes;
+    int64_t bytes = p->parts ? 2 * elements * dtype_bytes(DT_BF16) : p->bundle == BUNDLE_BYTES ? elements : 0;
+    return bytes > p->lower->target->l2_bytes;
 }
 
-/* Rows whose image scratch holds; one where memory is scarce. */
+/* Bytes of scratch for the image.  Of parts, three products of which take longer than to load them from there, it is in
+ * the second level. */
+static int64_t most_image(const Pairs *p, const PairsPart *part)
+{
+    int64_t second = p->lower->target->l2_bytes;
+    if (p->parts)
+        return second / (has_far_weights(p, part) ? FAR_SHARE : SHARE);
+    return has_far_weights(p, part) ? second / SHARE : part->h.size * part->w.size > 1 ? MOST_TAPS : MOST_IMAGE;
+}
+
+/* Rows whose image scratch holds; one where memory is scarce.  Where these are all, threads share the panels. */
 static int64_t choose_chunk(const Pairs *p, const PairsPart *part)
 {
-    bool far = has_far_weights(p, part), taps = part->h.size * part->w.size > 1;
-    int64_t line = part->in_width * p->room * dtype_bytes(pairs_dtype(p));
-    int64_t lines = (far ? p->lower->target->l2_bytes / SHARE : taps ? MOST_TAPS : MOST_IMAGE) / line; /* of scratch */
+    int64_t line = part->in_width * p->room * dtype_bytes(pairs_dtype(p)) * (p->parts ? 2 : 1);
+    int64_t lines = most_image(p, part) / line; /* of scratch */
     int64_t fit = most(1, (lines - span_of(&part->h, 1)) / pairs_step(&part->h) + 1);
-    int64_t chunks = most(ceil_div(part->rows, fit), least(part->rows, FEW_CHUNKS));
+    int64_t few = p->parts && has_far_weights(p, part) ? 1 : least(part->rows, FEW_CHUNKS);
+    int64_t chunks = most(ceil_div(part->rows, fit), few);
     return p->lower->lean ? 1 : ceil_div(part->rows, chunks);
 }
 
@@ -250,9 +262,10 @@ static void plan_scratch(Lower *lower, Pairs *p, Recipe *recipe)
     for (uint32_t i = 0; i < p->panel_kinds; i++)
         if (p->one_by_one || p->tiles || p->panels[i].span.partial)
             vectors = most(vectors, p->panels[i].span.vectors);
+    p->image_low = p->parts ? image : 0;
     int64_t sums = p->pixels * vectors * p->lanes;
     int64_t starts = pairs_starts(p) ? p->vectors * p->lanes : 0;
-    p->piece[PAIRS_IMAGE] = recipe_scratch(lower, recipe, "image", pairs_dtype(p), image, true);
+    p->piece[PAIRS_IMAGE] = recipe_scratch(lower, recipe, "image", pairs_dtype(p), image + p->image_low, true);
     p->piece[PAIRS_SUMS] =
         sums ? recipe_scratch(lower, recipe, "sums", p->tiles ? pairs_sum_dtype(p) : DT_F32, sums, true) : NONE;
     p->piece[PAIRS_STARTS] = starts ? recipe_scratch(lower, recipe, "starts", DT_I32, starts, true) : NONE;
@@ -288,6 +301,8 @@ static double tile_cycles(const Pairs *p, double flops)
     double rows = p->pixels, vectors = p->vectors, loads = 8 * (vectors + (rows > 16 ? 2 : 1));
     double step = 2 * rows * vectors * (double)(p->lanes * p->words * bundle_count(p->bundle));
     double results = (double)shape_elements(value_shape(p->lower->graph, p->node->out[0]));
+    if (p->parts)
+        flops *= 3;
     return flops / step * (rows * vectors > loads ? rows * vectors : loads) + results / (double)p->lanes * 3;
 }
 

@@ -12,7 +12,10 @@
  * column's weights times the shift, which stands in scratch while a panel's tiles start with it.  A zero point of the
  * image that is known only at run time, as what is quantised there has, stays in it likewise.
  *
- * The recipe `amx` is the same with sums in tile registers, which go through scratch to what finishes them.
+ * The recipe `amx` is the same with sums in tile registers, which go through scratch to what finishes them.  It takes
+ * f32, too: every operand is the sum of two bf16, the nearest and what is nearest to the rest, and of their four
+ * products the one of both rests, 2^-18 of the whole at most, is left out.  In scratch the rests of the image stand
+ * behind it, in the weights those of a panel behind the panel.
  *
  * Sums of integers are exact, whatever they are; the rest of the kernel goes on with them in f32.  Those of bf16 are
  * made of the text's products in another order (BUNDLE_BF16), and subnormal numbers count as 0. */
@@ -48,6 +51,7 @@ typedef struct PairsPanels {
     PanelSpan span;
     const Var *panel;
     uint32_t buffer; /* weights */
+    int64_t low;     /* of those in parts: elements from one to what is left of it */
     Index at;        /* of the panel's first */
 } PairsPanels;
 
@@ -66,6 +70,8 @@ typedef struct Pairs {
     Bundle bundle;
     bool tiles;    /* tile registers: the recipe is `amx` ... */
     int64_t words; /* ... and a step of the depth is so many bundles, of which a tap's run has several times as many */
+    bool parts; /* operands are f32, as two of bf16 each, ... */
+    int64_t image_low; /* ... so many elements apart in scratch */
     double shift;  /* what is added to the image */
     ValueId bytes; /* the image as u8 from which ... */
     ValueId zero_point; /* ... this zero point would be taken away, and is not; NONE: the operand */

@@ -16,12 +16,15 @@ static int64_t bundle_step(const Pairs *p, const PairsPanels *panels)
     return bundle_count(p->bundle) * panels->span.vectors * p->lanes;
 }
 
+#define PART_DIGIT 2
+
 static void pack(Pairs *p, PairsPanels *panels)
 {
     Arena *arena = p->lower->arena;
     int64_t width = panels->span.vectors * p->lanes, count_in = bundle_count(p->bundle), step[8], elements = 1;
     const Digit digit[] = {{p->group, p->conv.groups, 1, 0, 0},
                            {p->column, panels->span.count, width, width, 0},
+                           {NULL, p->parts ? 2 : 1, 0, 0, 0},
                            {p->kh, p->kh->high + 1, 1, 0, 0},
                            {p->kw, p->kw->high + 1, 1, 0, 0},
                            {p->channel, p->room / count_in, count_in, 0, count_in},
@@ -36,13 +39,16 @@ static void pack(Pairs *p, PairsPanels *panels)
     }
     int64_t along;
     for (uint32_t i = 0; i < count; i++) {
-        index_factor(p->weights_from, digit[i].var, &along);
+        along = 0;
+        if (digit[i].var)
+            index_factor(p->weights_from, digit[i].var, &along);
         packing.extent[i] = digit[i].extent;
         packing.stride[i] = digit[i].times * along;
         packing.bound[0].factor[i] = digit[i].columns;
         packing.bound[1].factor[i] = digit[i].depth;
     }
     packing.rank = count;
+    packing.low = panels->low = p->parts ? step[PART_DIGIT] : 0;
     index_factor(p->weights_from, p->column, &along);
     packing.start = p->weights_from.constant + panels->span.first * p->lanes * along;
     packing.bound[0].most = p->columns - panels->span.first * p->lanes;
@@ -130,17 +136,27 @@ static void one_bundle(Tile *t, Block *block, Index x, Index w)
     }
 }
 
-/* The same of as many bundles as a tile register has in a row. */
-static void add_tiles(Tile *t, Block *block, Index x, Index w)
+static void add_product(Tile *t, Block *block, Index x, Index w)
 {
     Arena *arena = t->arena;
     const Pairs *p = t->pairs;
     MatrixProduct product = pairs_tile_shape(p, t->at->part, t->at->panels, t->pixels);
-    DType weights = value_type(t->lower->graph, p->weights)->dtype;
+    DType weights = p->parts ? DT_BF16 : value_type(t->lower->graph, p->weights)->dtype;
     product.maker = PRODUCT_TILES_ADD;
     stmt_product(arena, block, &product, lower_scratch(t->lower, p->piece[PAIRS_SUMS]), index_constant(0),
                  expr_load(arena, pairs_dtype(p), lower_scratch(t->lower, p->piece[PAIRS_IMAGE]), x),
                  expr_load(arena, weights, t->at->panels->buffer, w));
+}
+
+/* The same of as many bundles as a tile register has in a row. */
+static void add_tiles(Tile *t, Block *block, Index x, Index w)
+{
+    const Pairs *p = t->pairs;
+    add_product(t, block, x, w);
+    if (!p->parts)
+        return;
+    add_product(t, block, index_add(t->arena, x, index_constant(p->image_low)), w);
+    add_product(t, block, x, index_add(t->arena, w, index_constant(t->at->panels->low)));
 }
 
 static Block *add_loop(Tile *t, Block *block, const char *name, int64_t extent, Index *index)

@@ -74,7 +74,7 @@ static const Expr *element(const Line *line, Index w, Index channel)
             position[x->rank - 1] = source_column(line, w);
         }
     }
-    return kept(p, lower_value(lower, p->bytes, position));
+    return lower_value(lower, p->bytes, position);
 }
 
 static Index place(const Line *line, Index w, Index channel)
@@ -83,11 +83,30 @@ static Index place(const Line *line, Index w, Index channel)
     return index_add(arena, index_add(arena, line->to, index_scale(arena, w, line->pairs->room)), channel);
 }
 
-static void store(const Line *line, Index w, Index channel)
+/* The bf16 that is nearest, and what is then left. */
+static void store_parts(const Line *line, uint32_t scratch, Index at, const Expr *value)
 {
     Lower *lower = line->pairs->lower;
-    uint32_t scratch = lower_scratch(lower, line->pairs->piece[PAIRS_IMAGE]);
-    stmt_store(lower->arena, lower->block, scratch, place(line, w, channel), element(line, w, channel));
+    Arena *arena = lower->arena;
+    const Expr *whole = lower_named(lower, value),
+               *high = lower_named(lower, expr_cast(arena, DT_F32, expr_cast(arena, DT_BF16, whole)));
+    const Expr *low = expr_word(arena, WORD_SUB, DT_F32, whole, high, NULL);
+    stmt_store(arena, lower->block, scratch, at, expr_cast(arena, DT_BF16, high));
+    stmt_store(arena, lower->block, scratch, index_add(arena, at, index_constant(line->pairs->image_low)),
+               expr_cast(arena, DT_BF16, low));
+}
+
+static void store(const Line *line, Index w, Index channel)
+{
+    const Pairs *p = line->pairs;
+    Lower *lower = p->lower;
+    uint32_t scratch = lower_scratch(lower, p->piece[PAIRS_IMAGE]);
+    Index at = place(line, w, channel);
+    const Expr *value = element(line, w, channel);
+    if (p->parts)
+        store_parts(line, scratch, at, value);
+    else
+        stmt_store(lower->arena, lower->block, scratch, at, kept(p, value));
 }
 
 /* C compilers copy faster than what widens and narrows vectors. */
@@ -155,10 +174,13 @@ static void fill_zeros(const Line *line, Block *block, int64_t begin, int64_t co
         return;
     block = add_loop(lower, block, "z", 0, count, &at);
     Index to = index_add(arena, line->to, index_add(arena, index_constant(begin), index_scale(arena, at, step)));
-    stmt_store(arena, block, lower_scratch(lower, line->pairs->piece[PAIRS_IMAGE]), to,
-               line->pairs->zero_point == NONE
-                   ? expr_number(arena, pairs_dtype(line->pairs), line->pairs->shift)
-                   : expr_cast(arena, pairs_dtype(line->pairs), pairs_zero_point(line->pairs)));
+    const Pairs *p = line->pairs;
+    uint32_t scratch = lower_scratch(lower, p->piece[PAIRS_IMAGE]);
+    const Expr *zero = p->zero_point == NONE ? expr_number(arena, pairs_dtype(p), p->shift)
+                                             : expr_cast(arena, pairs_dtype(p), pairs_zero_point(p));
+    stmt_store(arena, block, scratch, to, zero);
+    if (p->parts)
+        stmt_store(arena, block, scratch, index_add(arena, to, index_constant(p->image_low)), zero);
 }
 
 static void fill_line(Line *line, Block *block)

@@ -108,6 +108,26 @@ static ValueId brain_constant(const Graph *graph, ValueId value)
     return role == ROLE_CONST || role == ROLE_PARAM ? made : NONE;
 }
 
+/* The constant of f32 that the value is, which nothing changes while the model runs; NONE. */
+static ValueId plain_constant(const Graph *graph, ValueId value)
+{
+    const Node *node;
+    while ((node = value_producer(graph, value)) && node_is_view(node))
+        value = node->in[0];
+    const Value *v = graph_value(graph, value);
+    bool constant = (v->role == ROLE_CONST || v->role == ROLE_PARAM) && !v->trained;
+    return constant && v->type->dtype == DT_F32 && !v->type->layout.block ? value : NONE;
+}
+
+static ValueId weights_of(Pairs *p)
+{
+    const Graph *graph = p->lower->graph;
+    ValueId second = p->node->in[1];
+    return p->parts                   ? plain_constant(graph, second)
+           : p->bundle == BUNDLE_BF16 ? brain_constant(graph, second)
+                                      : narrow_constant(graph, second, &p->zero);
+}
+
 static bool see_weights(Pairs *p)
 {
     Lower *lower = p->lower;
@@ -115,11 +135,12 @@ static bool see_weights(Pairs *p)
     Leaves leaves;
     int64_t factor;
     weights_position(p, position);
-    p->weights = p->bundle == BUNDLE_BF16 ? brain_constant(lower->graph, p->node->in[1])
-                                          : narrow_constant(lower->graph, p->node->in[1], &p->zero);
+    p->weights = weights_of(p);
     if (p->weights == NONE || lower->nibbles[p->weights]) /* what lies two to a byte is widened by tiles */
         return false;
     if (!lower_leaves(lower, p->node->in[1], position, &leaves) || leaves.count != 1)
+        return false;
+    if (p->parts && leaves.leaf[0].value != p->weights)
         return false;
     p->weights_from = leaves.leaf[0].address;
     const Var *const var[] = {p->group, p->column, p->channel, p->kh, p->kw};
@@ -298,6 +319,14 @@ static bool finishes_vectors(const Pairs *p)
     return lower_finishes_vectors(p->lower, p->node, position, lane, NULL);
 }
 
+/* Is it one of f32 whose sums may be of other products than the model's? */
+static bool takes_parts(const Pairs *p)
+{
+    const Lower *lower = p->lower;
+    return p->tiles && !lower->exact && plain_constant(lower->graph, p->node->in[1]) != NONE &&
+           !integers_are_exact(lower->graph, p->node);
+}
+
 static void choose_bundle(Pairs *p)
 {
     const Graph *graph = p->lower->graph;
@@ -308,7 +337,8 @@ static void choose_bundle(Pairs *p)
     p->shift = 0;
     p->bytes = p->node->in[0];
     p->zero_point = NONE;
-    p->bundle = takes_brains(graph, target, p->node) ? BUNDLE_BF16 : BUNDLE_I16;
+    p->parts = takes_parts(p);
+    p->bundle = p->parts || takes_brains(graph, target, p->node) ? BUNDLE_BF16 : BUNDLE_I16;
     if (p->bundle == BUNDLE_BF16 || !target->quads)
         return;
     if (shift >= 0)
