@@ -36,6 +36,7 @@ static const struct {
     [HELPER_ROUND_BF16] = {"round_bf16", NULL},
     [HELPER_STORE_F16] = {"store_f16", NULL},
     [HELPER_STORE_BF16] = {"store_bf16", NULL},
+    [HELPER_STORE_PARTS] = {"store_parts", NULL},
     [HELPER_CUT_I8] = {"cut_i8", NULL},
     [HELPER_CUT_U8] = {"cut_u8", NULL},
     [HELPER_CUT_I16] = {"cut_i16", NULL},

@@ -217,6 +217,21 @@ const Snippet snippet_narrow[] = {
      "static inline void store_bf16$(uint16_t *p, F x)\n"
      "{\n" NARROW BRAIN_BITS "    *to = __builtin_convertvector(y, narrow);\n"
      "}\n"},
+    {"store_parts", SNIPPET_VECTOR,
+     "static inline void store_parts$(uint16_t *p, ptrdiff_t low, F x)\n"
+     "{\n"
+     "    typedef uint16_t narrow __attribute__((vector_size(2 * LANES), aligned(2), may_alias));\n"
+     "    for (int part = 0; part < 2; part++, p += low) {\n"
+     "        narrow *const to = (narrow *)(void *)p;\n"
+     "#if defined(BRAIN_DOTS) /* which takes subnormal numbers for 0, as the products do */\n"
+     "        narrow nearest;\n"
+     "        __asm__(\"vcvtneps2bf16 %1, %0\" : \"=v\"(nearest) : \"v\"(x));\n"
+     "#else\n" BRAIN_BITS "        const narrow nearest = __builtin_convertvector(y, narrow);\n"
+     "#endif\n"
+     "        *to = nearest;\n"
+     "        x -= (F)(__builtin_convertvector(nearest, U) << 16);\n"
+     "    }\n"
+     "}\n"},
     {"cut_i8", SNIPPET_VECTOR, CUT("i8", "-128.0f", "127.0f")},
     {"cut_u8", SNIPPET_VECTOR, CUT("u8", "0.0f", "255.0f")},
     {"cut_i16", SNIPPET_VECTOR, CUT("i16", "-32768.0f", "32767.0f")},

@@ -40,6 +40,7 @@ typedef enum Helper {
     HELPER_ROUND_BF16,
     HELPER_STORE_F16, /* void store_f16_f32x16(uint16_t *p, f32x16 x): rounded; unaligned */
     HELPER_STORE_BF16,
+    HELPER_STORE_PARTS,
     HELPER_CUT_I8, /* f32x16 cut_i8_f32x16(f32x16 x): what a cast makes of it, as f32 */
     HELPER_CUT_U8,
     HELPER_CUT_I16,

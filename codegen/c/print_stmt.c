@@ -122,6 +122,22 @@ static void print_store_together(Printer *printer, const Stmt *stmt, Str to)
     print_line(printer, "%s(" STR_FMT STR_FMT ");", store, STR_ARG(to), STR_ARG(shown));
 }
 
+static void print_number_store(Printer *printer, Str name, Str at, const Expr *value)
+{
+    Str shown = print_scalar(printer, value);
+    print_line(printer, STR_FMT "[" STR_FMT "] = " STR_FMT ";", STR_ARG(name), STR_ARG(at), STR_ARG(shown));
+}
+
+/* Of one number; of vectors the helper stores both. */
+static void print_rest(Printer *printer, const Stmt *stmt, Str name)
+{
+    Arena *arena = printer->arena;
+    const Expr *x = stmt->value->arg[0], *nearest = expr_cast(arena, DT_F32, stmt->value);
+    Index at = index_add(arena, stmt->index, index_constant(stmt->rest));
+    print_number_store(printer, name, print_index_of(printer, name, at),
+                       expr_cast(arena, DT_BF16, expr_word(arena, WORD_SUB, DT_F32, x, nearest, NULL)));
+}
+
 static void print_store(Printer *printer, const Stmt *stmt)
 {
     int64_t factor;
@@ -133,8 +149,9 @@ static void print_store(Printer *printer, const Stmt *stmt)
         return;
     }
     if (!factor) {
-        Str value = print_scalar(printer, stmt->value);
-        print_line(printer, STR_FMT "[" STR_FMT "] = " STR_FMT ";", STR_ARG(name), STR_ARG(base), STR_ARG(value));
+        print_number_store(printer, name, base, stmt->value);
+        if (stmt->rest)
+            print_rest(printer, stmt, name);
         return;
     }
     static const Helper narrowing[DT_COUNT] = {
@@ -143,7 +160,8 @@ static void print_store(Printer *printer, const Stmt *stmt)
         [DT_U16] = HELPER_STORE_U16,   [DT_I32] = HELPER_STORE_I32, [DT_I64] = HELPER_STORE_I64};
     const Expr *value = stmt->value;
     bool words = value->dtype == DT_I32 && value->kind != EXPR_CAST;
-    Helper helper = words                     ? HELPER_STORE_WORDS
+    Helper helper = stmt->rest                ? HELPER_STORE_PARTS
+                    : words                   ? HELPER_STORE_WORDS
                     : narrowing[value->dtype] ? narrowing[value->dtype]
                     : factor == 1             ? HELPER_STORE
                                               : HELPER_SCATTER;
@@ -153,7 +171,9 @@ static void print_store(Printer *printer, const Stmt *stmt)
     if (narrowing[value->dtype] && value->dtype != DT_BOOL && value->kind == EXPR_CAST) /* the store rounds, or cuts */
         value = value->arg[0];
     Str shown = print_vector(printer, value);
-    Str stride = factor == 1 ? STR("") : print_lane_stride(printer, name, factor);
+    Str stride = stmt->rest    ? str_format(printer->arena, "%lld", (long long)stmt->rest)
+                 : factor == 1 ? STR("")
+                               : print_lane_stride(printer, name, factor);
     print_line(printer, "%s(" STR_FMT "%s" STR_FMT ", " STR_FMT ");", store, STR_ARG(plus), stride.len ? ", " : "",
                STR_ARG(stride), STR_ARG(shown));
 }

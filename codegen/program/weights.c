@@ -14,7 +14,7 @@
 
 DType program_weights_dtype(const Weights *weights)
 {
-    return weights->packing.low ? DT_BF16 : value_type(weights->graph, weights->value)->dtype;
+    return weights->packing.rest ? DT_BF16 : value_type(weights->graph, weights->value)->dtype;
 }
 
 /* On a GPU weights are in the source or handed in: nothing is pulled in by .incbin there. */
@@ -112,11 +112,11 @@ static void pack_parts(const Weights *weights, const Tensor *data, uint16_t *to)
     if (!wide)
         fatal_memory(count * sizeof *wide);
     pack_all(&weights->packing, DT_F32, data->data, wide);
-    size_t low = (size_t)weights->packing.low;
-    for (size_t first = 0; first < count; first += 2 * low)
-        for (size_t i = first; i < first + low; i++) {
+    size_t rest = (size_t)weights->packing.rest;
+    for (size_t first = 0; first < count; first += 2 * rest)
+        for (size_t i = first; i < first + rest; i++) {
             to[i] = dtype_f32_to_bf16(wide[i]);
-            to[i + low] = dtype_f32_to_bf16(wide[i] - dtype_bf16_to_f32(to[i]));
+            to[i + rest] = dtype_f32_to_bf16(wide[i] - dtype_bf16_to_f32(to[i]));
         }
     free(wide);
 }
@@ -148,7 +148,7 @@ void program_weights_fill(const Program *program, uint32_t w, void *bytes)
         memcpy(bytes, data->data, (size_t)weights->bytes);
     else if (packing->winograd)
         pack_transformed(packing, data, bytes);
-    else if (packing->low)
+    else if (packing->rest)
         pack_parts(weights, data, bytes);
     else
         pack_all(packing, data->type->dtype, data->data, bytes);
@@ -193,8 +193,7 @@ static void put_weights(const Program *program, const Hashed *hashed)
             fatal_memory((size_t)weights->bytes);
         program_weights_fill(program, w, bytes);
         if (program->options.byte_order != program_byte_order_here())
-            swap_elements(bytes, (size_t)weights->bytes,
-                          dtype_bytes(program_weights_dtype(weights)));
+            swap_elements(bytes, (size_t)weights->bytes, dtype_bytes(program_weights_dtype(weights)));
         put_hashed(hashed, bytes, (size_t)weights->bytes);
         free(bytes);
         at = weights->offset + weights->bytes;

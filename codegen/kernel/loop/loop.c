@@ -382,6 +382,12 @@ void stmt_store(Arena *arena, Block *block, uint32_t buffer, Index index, const 
     append(arena, block, (Stmt){.kind = STMT_STORE, .buffer = buffer, .index = index, .value = value});
 }
 
+void stmt_store_parts(Arena *arena, Block *block, uint32_t buffer, Index index, int64_t rest, const Expr *value)
+{
+    const Expr *nearest = expr_cast(arena, DT_BF16, value);
+    append(arena, block, (Stmt){.kind = STMT_STORE, .buffer = buffer, .index = index, .value = nearest, .rest = rest});
+}
+
 void stmt_store_together(Arena *arena, Block *block, uint32_t buffer, Index index, const Local *registers,
                          uint32_t count)
 {

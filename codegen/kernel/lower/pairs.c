@@ -9,6 +9,11 @@
 #define FAR_SHARE  2          /* of parts, whose weights are four times as much */
 #define FEW_CHUNKS 2          /* that threads may share */
 
+/* Measured on a Sapphire Rapids, against register tiles of f32 on it (performance.md). */
+#define PARTS_STEPS 5.1 /* of products: three take as long as so many would at their best */
+#define PARTS_FILL  6   /* cycles to bring over a vector of the image */
+#define FAR_BYTES   8   /* from behind the second level in a cycle */
+
 /* Tiles */
 
 static int64_t most_pixels(const Pairs *p)
@@ -60,12 +65,16 @@ static int64_t span_of(const WindowDimension *d, int64_t results)
     return (results - 1) * pairs_step(d) + (d->size - 1) * d->dilation + 1;
 }
 
+static int64_t weights_bytes(const Pairs *p, const PairsPart *part)
+{
+    int64_t elements = p->columns * p->room * part->h.size * part->w.size;
+    return p->parts ? 2 * elements * dtype_bytes(DT_BF16) : p->bundle == BUNDLE_BYTES ? elements : 0;
+}
+
 /* Are the weights more than the second level holds, so that each chunk brings them from behind it? */
 static bool has_far_weights(const Pairs *p, const PairsPart *part)
 {
-    int64_t elements = p->columns * p->room * part->h.size * part->w.size;
-    int64_t bytes = p->parts ? 2 * elements * dtype_bytes(DT_BF16) : p->bundle == BUNDLE_BYTES ? elements : 0;
-    return bytes > p->lower->target->l2_bytes;
+    return weights_bytes(p, part) > p->lower->target->l2_bytes;
 }
 
 /* Bytes of scratch for the image.  Of parts, three products of which take longer than to load them from there, it is in
@@ -262,10 +271,10 @@ static void plan_scratch(Lower *lower, Pairs *p, Recipe *recipe)
     for (uint32_t i = 0; i < p->panel_kinds; i++)
         if (p->one_by_one || p->tiles || p->panels[i].span.partial)
             vectors = most(vectors, p->panels[i].span.vectors);
-    p->image_low = p->parts ? image : 0;
+    p->image_rest = p->parts ? image : 0;
     int64_t sums = p->pixels * vectors * p->lanes;
     int64_t starts = pairs_starts(p) ? p->vectors * p->lanes : 0;
-    p->piece[PAIRS_IMAGE] = recipe_scratch(lower, recipe, "image", pairs_dtype(p), image + p->image_low, true);
+    p->piece[PAIRS_IMAGE] = recipe_scratch(lower, recipe, "image", pairs_dtype(p), image + p->image_rest, true);
     p->piece[PAIRS_SUMS] =
         sums ? recipe_scratch(lower, recipe, "sums", p->tiles ? pairs_sum_dtype(p) : DT_F32, sums, true) : NONE;
     p->piece[PAIRS_STARTS] = starts ? recipe_scratch(lower, recipe, "starts", DT_I32, starts, true) : NONE;
@@ -301,9 +310,18 @@ static double tile_cycles(const Pairs *p, double flops)
     double rows = p->pixels, vectors = p->vectors, loads = 8 * (vectors + (rows > 16 ? 2 : 1));
     double step = 2 * rows * vectors * (double)(p->lanes * p->words * bundle_count(p->bundle));
     double results = (double)shape_elements(value_shape(p->lower->graph, p->node->out[0]));
-    if (p->parts)
-        flops *= 3;
-    return flops / step * (rows * vectors > loads ? rows * vectors : loads) + results / (double)p->lanes * 3;
+    double steps = flops / step * (p->parts ? PARTS_STEPS : 1);
+    return steps * (rows * vectors > loads ? rows * vectors : loads) + results / (double)p->lanes * 3;
+}
+
+/* Of parts whose weights are far, after they came once, as those of other recipes do. */
+static double far_cycles(const Pairs *p)
+{
+    double bytes = 0;
+    for (uint32_t i = 0; i < p->part_count && p->parts; i++)
+        if (has_far_weights(p, &p->part[i]))
+            bytes += (double)((p->part[i].chunks - !i) * weights_bytes(p, &p->part[i]));
+    return bytes / FAR_BYTES;
 }
 
 /* Twice the products of f32 an instruction, nearly, of quads four times, and the image once for each chunk.  bf16 needs
@@ -324,7 +342,7 @@ static double pairs_cost(const Lower *lower, const Kernel *kernel, const Recipe 
     double flops =
         (double)node_flops(lower->graph, node) * columns / (double)p.columns * (double)p.room / (double)p.depth;
     if (p.tiles)
-        return tile_cycles(&p, flops) + image * 2 / lanes;
+        return tile_cycles(&p, flops) + image * (p.parts ? PARTS_FILL : 2) / lanes + far_cycles(&p);
     double faster = p.bundle == BUNDLE_BYTES ? 14 : p.bundle == BUNDLE_BF16 ? 6 : 7;
     return flops / (faster * lanes) + image * 2 / lanes;
 }

@@ -51,7 +51,7 @@ typedef struct PairsPanels {
     PanelSpan span;
     const Var *panel;
     uint32_t buffer; /* weights */
-    int64_t low;     /* of those in parts: elements from one to what is left of it */
+    int64_t rest;    /* of those in parts: elements from one to what is left of it */
     Index at;        /* of the panel's first */
 } PairsPanels;
 
@@ -70,10 +70,10 @@ typedef struct Pairs {
     Bundle bundle;
     bool tiles;    /* tile registers: the recipe is `amx` ... */
     int64_t words; /* ... and a step of the depth is so many bundles, of which a tap's run has several times as many */
-    bool parts; /* operands are f32, as two of bf16 each, ... */
-    int64_t image_low; /* ... so many elements apart in scratch */
-    double shift;  /* what is added to the image */
-    ValueId bytes; /* the image as u8 from which ... */
+    bool parts;    /* operands are f32, as two of bf16 each, ... */
+    int64_t image_rest; /* ... so many elements apart in scratch */
+    double shift;       /* what is added to the image */
+    ValueId bytes;      /* the image as u8 from which ... */
     ValueId zero_point; /* ... this zero point would be taken away, and is not; NONE: the operand */
     const Var *image, *group;
     const Var *column, *channel; /* of a group */

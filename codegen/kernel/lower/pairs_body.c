@@ -22,14 +22,10 @@ static void pack(Pairs *p, PairsPanels *panels)
 {
     Arena *arena = p->lower->arena;
     int64_t width = panels->span.vectors * p->lanes, count_in = bundle_count(p->bundle), step[8], elements = 1;
-    const Digit digit[] = {{p->group, p->conv.groups, 1, 0, 0},
-                           {p->column, panels->span.count, width, width, 0},
-                           {NULL, p->parts ? 2 : 1, 0, 0, 0},
-                           {p->kh, p->kh->high + 1, 1, 0, 0},
-                           {p->kw, p->kw->high + 1, 1, 0, 0},
-                           {p->channel, p->room / count_in, count_in, 0, count_in},
-                           {p->column, width, 1, 1, 0},
-                           {p->channel, count_in, 1, 0, 1}};
+    const Digit digit[] = {{p->group, p->conv.groups, 1, 0, 0}, {p->column, panels->span.count, width, width, 0},
+                           {NULL, p->parts ? 2 : 1, 0, 0, 0},   {p->kh, p->kh->high + 1, 1, 0, 0},
+                           {p->kw, p->kw->high + 1, 1, 0, 0},   {p->channel, p->room / count_in, count_in, 0, count_in},
+                           {p->column, width, 1, 1, 0},         {p->channel, count_in, 1, 0, 1}};
     const uint32_t count = sizeof digit / sizeof *digit;
     Packing packing;
     memset(&packing, 0, sizeof packing); /* compared as bytes */
@@ -48,7 +44,7 @@ static void pack(Pairs *p, PairsPanels *panels)
         packing.bound[1].factor[i] = digit[i].depth;
     }
     packing.rank = count;
-    packing.low = panels->low = p->parts ? step[PART_DIGIT] : 0;
+    packing.rest = panels->rest = p->parts ? step[PART_DIGIT] : 0;
     index_factor(p->weights_from, p->column, &along);
     packing.start = p->weights_from.constant + panels->span.first * p->lanes * along;
     packing.bound[0].most = p->columns - panels->span.first * p->lanes;
@@ -155,8 +151,8 @@ static void add_tiles(Tile *t, Block *block, Index x, Index w)
     add_product(t, block, x, w);
     if (!p->parts)
         return;
-    add_product(t, block, index_add(t->arena, x, index_constant(p->image_low)), w);
-    add_product(t, block, x, index_add(t->arena, w, index_constant(t->at->panels->low)));
+    add_product(t, block, index_add(t->arena, x, index_constant(p->image_rest)), w);
+    add_product(t, block, x, index_add(t->arena, w, index_constant(t->at->panels->rest)));
 }
 
 static Block *add_loop(Tile *t, Block *block, const char *name, int64_t extent, Index *index)

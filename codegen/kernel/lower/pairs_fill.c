@@ -83,19 +83,6 @@ static Index place(const Line *line, Index w, Index channel)
     return index_add(arena, index_add(arena, line->to, index_scale(arena, w, line->pairs->room)), channel);
 }
 
-/* The bf16 that is nearest, and what is then left. */
-static void store_parts(const Line *line, uint32_t scratch, Index at, const Expr *value)
-{
-    Lower *lower = line->pairs->lower;
-    Arena *arena = lower->arena;
-    const Expr *whole = lower_named(lower, value),
-               *high = lower_named(lower, expr_cast(arena, DT_F32, expr_cast(arena, DT_BF16, whole)));
-    const Expr *low = expr_word(arena, WORD_SUB, DT_F32, whole, high, NULL);
-    stmt_store(arena, lower->block, scratch, at, expr_cast(arena, DT_BF16, high));
-    stmt_store(arena, lower->block, scratch, index_add(arena, at, index_constant(line->pairs->image_low)),
-               expr_cast(arena, DT_BF16, low));
-}
-
 static void store(const Line *line, Index w, Index channel)
 {
     const Pairs *p = line->pairs;
@@ -104,7 +91,7 @@ static void store(const Line *line, Index w, Index channel)
     Index at = place(line, w, channel);
     const Expr *value = element(line, w, channel);
     if (p->parts)
-        store_parts(line, scratch, at, value);
+        stmt_store_parts(lower->arena, lower->block, scratch, at, p->image_rest, value);
     else
         stmt_store(lower->arena, lower->block, scratch, at, kept(p, value));
 }
@@ -180,7 +167,7 @@ static void fill_zeros(const Line *line, Block *block, int64_t begin, int64_t co
                                              : expr_cast(arena, pairs_dtype(p), pairs_zero_point(p));
     stmt_store(arena, block, scratch, to, zero);
     if (p->parts)
-        stmt_store(arena, block, scratch, index_add(arena, to, index_constant(p->image_low)), zero);
+        stmt_store(arena, block, scratch, index_add(arena, to, index_constant(p->image_rest)), zero);
 }
 
 static void fill_line(Line *line, Block *block)

@@ -158,7 +158,7 @@ uint32_t lower_shared(Lower *lower, DType dtype, int64_t elements, const char *r
 
 static DType weights_dtype(const Lower *lower, ValueId value, const Packing *packing)
 {
-    return packing->low ? DT_BF16 : value_type(lower->graph, value)->dtype;
+    return packing->rest ? DT_BF16 : value_type(lower->graph, value)->dtype;
 }
 
 /* The array of the value's elements in this order, which kernels share. */
