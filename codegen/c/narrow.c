@@ -218,10 +218,10 @@ const Snippet snippet_narrow[] = {
      "{\n" NARROW BRAIN_BITS "    *to = __builtin_convertvector(y, narrow);\n"
      "}\n"},
     {"store_parts", SNIPPET_VECTOR,
-     "static inline void store_parts$(uint16_t *p, ptrdiff_t low, F x)\n"
+     "static inline void store_parts$(uint16_t *p, int parts, ptrdiff_t rest, F x)\n"
      "{\n"
      "    typedef uint16_t narrow __attribute__((vector_size(2 * LANES), aligned(2), may_alias));\n"
-     "    for (int part = 0; part < 2; part++, p += low) {\n"
+     "    for (int part = 0; part < parts; part++, p += rest) {\n"
      "        narrow *const to = (narrow *)(void *)p;\n"
      "#if defined(BRAIN_DOTS) /* which takes subnormal numbers for 0, as the products do */\n"
      "        narrow nearest;\n"

@@ -128,14 +128,17 @@ static void print_number_store(Printer *printer, Str name, Str at, const Expr *v
     print_line(printer, STR_FMT "[" STR_FMT "] = " STR_FMT ";", STR_ARG(name), STR_ARG(at), STR_ARG(shown));
 }
 
-/* Of one number; of vectors the helper stores both. */
-static void print_rest(Printer *printer, const Stmt *stmt, Str name)
+/* Of one number; of vectors the helper stores all. */
+static void print_parts(Printer *printer, const Stmt *stmt, Str name)
 {
     Arena *arena = printer->arena;
-    const Expr *x = stmt->value->arg[0], *nearest = expr_cast(arena, DT_F32, stmt->value);
-    Index at = index_add(arena, stmt->index, index_constant(stmt->rest));
-    print_number_store(printer, name, print_index_of(printer, name, at),
-                       expr_cast(arena, DT_BF16, expr_word(arena, WORD_SUB, DT_F32, x, nearest, NULL)));
+    const Expr *value = stmt->value;
+    for (int64_t part = 1; part < stmt->parts; part++) {
+        const Expr *nearest = expr_cast(arena, DT_F32, value);
+        Index at = index_add(arena, stmt->index, index_constant(part * stmt->rest));
+        value = expr_cast(arena, DT_BF16, expr_word(arena, WORD_SUB, DT_F32, value->arg[0], nearest, NULL));
+        print_number_store(printer, name, print_index_of(printer, name, at), value);
+    }
 }
 
 static void print_store(Printer *printer, const Stmt *stmt)
@@ -150,8 +153,7 @@ static void print_store(Printer *printer, const Stmt *stmt)
     }
     if (!factor) {
         print_number_store(printer, name, base, stmt->value);
-        if (stmt->rest)
-            print_rest(printer, stmt, name);
+        print_parts(printer, stmt, name);
         return;
     }
     static const Helper narrowing[DT_COUNT] = {
@@ -160,7 +162,7 @@ static void print_store(Printer *printer, const Stmt *stmt)
         [DT_U16] = HELPER_STORE_U16,   [DT_I32] = HELPER_STORE_I32, [DT_I64] = HELPER_STORE_I64};
     const Expr *value = stmt->value;
     bool words = value->dtype == DT_I32 && value->kind != EXPR_CAST;
-    Helper helper = stmt->rest                ? HELPER_STORE_PARTS
+    Helper helper = stmt->parts               ? HELPER_STORE_PARTS
                     : words                   ? HELPER_STORE_WORDS
                     : narrowing[value->dtype] ? narrowing[value->dtype]
                     : factor == 1             ? HELPER_STORE
@@ -171,7 +173,7 @@ static void print_store(Printer *printer, const Stmt *stmt)
     if (narrowing[value->dtype] && value->dtype != DT_BOOL && value->kind == EXPR_CAST) /* the store rounds, or cuts */
         value = value->arg[0];
     Str shown = print_vector(printer, value);
-    Str stride = stmt->rest    ? str_format(printer->arena, "%lld", (long long)stmt->rest)
+    Str stride = stmt->parts   ? str_format(printer->arena, "%u, %lld", stmt->parts, (long long)stmt->rest)
                  : factor == 1 ? STR("")
                                : print_lane_stride(printer, name, factor);
     print_line(printer, "%s(" STR_FMT "%s" STR_FMT ", " STR_FMT ");", store, STR_ARG(plus), stride.len ? ", " : "",

@@ -112,11 +112,14 @@ static void pack_parts(const Weights *weights, const Tensor *data, uint16_t *to)
     if (!wide)
         fatal_memory(count * sizeof *wide);
     pack_all(&weights->packing, DT_F32, data->data, wide);
-    size_t rest = (size_t)weights->packing.rest;
-    for (size_t first = 0; first < count; first += 2 * rest)
+    size_t rest = (size_t)weights->packing.rest, parts = (size_t)weights->packing.parts;
+    for (size_t first = 0; first < count; first += parts * rest)
         for (size_t i = first; i < first + rest; i++) {
-            to[i] = dtype_f32_to_bf16(wide[i]);
-            to[i + rest] = dtype_f32_to_bf16(wide[i] - dtype_bf16_to_f32(to[i]));
+            float left = wide[i];
+            for (size_t part = 0; part < parts; part++) {
+                to[i + part * rest] = dtype_f32_to_bf16(left);
+                left -= dtype_bf16_to_f32(to[i + part * rest]);
+            }
         }
     free(wide);
 }

@@ -217,9 +217,9 @@ static void walk_stmt(Walk *walk, const Stmt *stmt)
     if (stmt->kind == STMT_STORE)
         for (int64_t r = 0; r < (stmt->together ? stmt->together : 1); r++)
             add_reach(walk, stmt->buffer, index_add(walk->collector->arena, stmt->index, index_constant(r)), 0, true);
-    if (stmt->rest)
-        add_reach(walk, stmt->buffer, index_add(walk->collector->arena, stmt->index, index_constant(stmt->rest)), 0,
-                  true);
+    for (int64_t part = 1; part < stmt->parts; part++)
+        add_reach(walk, stmt->buffer, index_add(walk->collector->arena, stmt->index, index_constant(part * stmt->rest)),
+                  0, true);
 }
 
 static bool is_plain_loop(const Stmt *stmt)

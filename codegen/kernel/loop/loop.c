@@ -382,10 +382,16 @@ void stmt_store(Arena *arena, Block *block, uint32_t buffer, Index index, const 
     append(arena, block, (Stmt){.kind = STMT_STORE, .buffer = buffer, .index = index, .value = value});
 }
 
-void stmt_store_parts(Arena *arena, Block *block, uint32_t buffer, Index index, int64_t rest, const Expr *value)
+void stmt_store_parts(Arena *arena, Block *block, uint32_t buffer, Index index, uint32_t parts, int64_t rest,
+                      const Expr *value)
 {
-    const Expr *nearest = expr_cast(arena, DT_BF16, value);
-    append(arena, block, (Stmt){.kind = STMT_STORE, .buffer = buffer, .index = index, .value = nearest, .rest = rest});
+    append(arena, block,
+           (Stmt){.kind = STMT_STORE,
+                  .buffer = buffer,
+                  .index = index,
+                  .value = expr_cast(arena, DT_BF16, value),
+                  .parts = parts,
+                  .rest = rest});
 }
 
 void stmt_store_together(Arena *arena, Block *block, uint32_t buffer, Index index, const Local *registers,

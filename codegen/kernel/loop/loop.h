@@ -129,7 +129,8 @@ struct Stmt {
     int64_t step;
     uint32_t lanes;    /* LANES, TRANSPOSE; of MEET the threads */
     uint32_t together; /* STORE: so many registers, or 0 */
-    int64_t rest;      /* STORE of bf16: what rounding leaves goes so many elements behind, rounded, too; 0 */
+    uint32_t parts;    /* STORE of f32 as so many bf16, or 0: the nearest, and ... */
+    int64_t rest;      /* ... each time so many elements behind it the nearest to what is left */
     Block body, other;
     const Local *local;
     uint32_t buffer;
@@ -212,8 +213,9 @@ void stmt_store(Arena *arena, Block *block, uint32_t buffer, Index index, const 
 /* What the first `count` columns of registers hold, by turns. */
 void stmt_store_together(Arena *arena, Block *block, uint32_t buffer, Index index, const Local *registers,
                          uint32_t count);
-/* The bf16 that is nearest to a value of f32, and so many elements behind it the one nearest to what is left. */
-void stmt_store_parts(Arena *arena, Block *block, uint32_t buffer, Index index, int64_t rest, const Expr *value);
+/* A value of f32 as so many bf16, `rest` elements apart: the nearest, and each time the nearest to what is left. */
+void stmt_store_parts(Arena *arena, Block *block, uint32_t buffer, Index index, uint32_t parts, int64_t rest,
+                      const Expr *value);
 void stmt_reduce(Arena *arena, Block *block, Word word, const Local *into, const Local *lanes);
 void stmt_meet(Arena *arena, Block *block, Word word, const Local *local, uint32_t threads);
 void stmt_barrier(Arena *arena, Block *block);

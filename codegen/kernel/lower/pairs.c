@@ -10,9 +10,9 @@
 #define FEW_CHUNKS 2          /* that threads may share */
 
 /* Measured on a Sapphire Rapids, against register tiles of f32 on it (performance.md). */
-#define PARTS_STEPS 5.1 /* of products: three take as long as so many would at their best */
-#define PARTS_FILL  6   /* cycles to bring over a vector of the image */
-#define FAR_BYTES   8   /* from behind the second level in a cycle */
+static const double parts_steps[] = {[1] = 1, [2] = 5.1, [3] = 9}, /* as long as so many products at their best */
+    parts_fill[] = {[1] = 2, [2] = 6, [3] = 8};                    /* cycles to bring over a vector of the image */
+#define FAR_BYTES 8 /* from behind the second level in a cycle */
 
 /* Tiles */
 
@@ -68,7 +68,7 @@ static int64_t span_of(const WindowDimension *d, int64_t results)
 static int64_t weights_bytes(const Pairs *p, const PairsPart *part)
 {
     int64_t elements = p->columns * p->room * part->h.size * part->w.size;
-    return p->parts ? 2 * elements * dtype_bytes(DT_BF16) : p->bundle == BUNDLE_BYTES ? elements : 0;
+    return p->parts > 1 ? p->parts * elements * dtype_bytes(DT_BF16) : p->bundle == BUNDLE_BYTES ? elements : 0;
 }
 
 /* Are the weights more than the second level holds, so that each chunk brings them from behind it? */
@@ -82,7 +82,7 @@ static bool has_far_weights(const Pairs *p, const PairsPart *part)
 static int64_t most_image(const Pairs *p, const PairsPart *part)
 {
     int64_t second = p->lower->target->l2_bytes;
-    if (p->parts)
+    if (p->parts > 1)
         return second / (has_far_weights(p, part) ? FAR_SHARE : SHARE);
     return has_far_weights(p, part) ? second / SHARE : part->h.size * part->w.size > 1 ? MOST_TAPS : MOST_IMAGE;
 }
@@ -90,10 +90,10 @@ static int64_t most_image(const Pairs *p, const PairsPart *part)
 /* Rows whose image scratch holds; one where memory is scarce.  Where these are all, threads share the panels. */
 static int64_t choose_chunk(const Pairs *p, const PairsPart *part)
 {
-    int64_t line = part->in_width * p->room * dtype_bytes(pairs_dtype(p)) * (p->parts ? 2 : 1);
+    int64_t line = part->in_width * p->room * dtype_bytes(pairs_dtype(p)) * p->parts;
     int64_t lines = most_image(p, part) / line; /* of scratch */
     int64_t fit = most(1, (lines - span_of(&part->h, 1)) / pairs_step(&part->h) + 1);
-    int64_t few = p->parts && has_far_weights(p, part) ? 1 : least(part->rows, FEW_CHUNKS);
+    int64_t few = p->parts > 1 && has_far_weights(p, part) ? 1 : least(part->rows, FEW_CHUNKS);
     int64_t chunks = most(ceil_div(part->rows, fit), few);
     return p->lower->lean ? 1 : ceil_div(part->rows, chunks);
 }
@@ -271,10 +271,10 @@ static void plan_scratch(Lower *lower, Pairs *p, Recipe *recipe)
     for (uint32_t i = 0; i < p->panel_kinds; i++)
         if (p->one_by_one || p->tiles || p->panels[i].span.partial)
             vectors = most(vectors, p->panels[i].span.vectors);
-    p->image_rest = p->parts ? image : 0;
+    p->image_rest = image;
     int64_t sums = p->pixels * vectors * p->lanes;
     int64_t starts = pairs_starts(p) ? p->vectors * p->lanes : 0;
-    p->piece[PAIRS_IMAGE] = recipe_scratch(lower, recipe, "image", pairs_dtype(p), image + p->image_rest, true);
+    p->piece[PAIRS_IMAGE] = recipe_scratch(lower, recipe, "image", pairs_dtype(p), p->parts * image, true);
     p->piece[PAIRS_SUMS] =
         sums ? recipe_scratch(lower, recipe, "sums", p->tiles ? pairs_sum_dtype(p) : DT_F32, sums, true) : NONE;
     p->piece[PAIRS_STARTS] = starts ? recipe_scratch(lower, recipe, "starts", DT_I32, starts, true) : NONE;
@@ -310,7 +310,7 @@ static double tile_cycles(const Pairs *p, double flops)
     double rows = p->pixels, vectors = p->vectors, loads = 8 * (vectors + (rows > 16 ? 2 : 1));
     double step = 2 * rows * vectors * (double)(p->lanes * p->words * bundle_count(p->bundle));
     double results = (double)shape_elements(value_shape(p->lower->graph, p->node->out[0]));
-    double steps = flops / step * (p->parts ? PARTS_STEPS : 1);
+    double steps = flops / step * parts_steps[p->parts];
     return steps * (rows * vectors > loads ? rows * vectors : loads) + results / (double)p->lanes * 3;
 }
 
@@ -318,7 +318,7 @@ static double tile_cycles(const Pairs *p, double flops)
 static double far_cycles(const Pairs *p)
 {
     double bytes = 0;
-    for (uint32_t i = 0; i < p->part_count && p->parts; i++)
+    for (uint32_t i = 0; i < p->part_count && p->parts > 1; i++)
         if (has_far_weights(p, &p->part[i]))
             bytes += (double)((p->part[i].chunks - !i) * weights_bytes(p, &p->part[i]));
     return bytes / FAR_BYTES;
@@ -342,7 +342,7 @@ static double pairs_cost(const Lower *lower, const Kernel *kernel, const Recipe 
     double flops =
         (double)node_flops(lower->graph, node) * columns / (double)p.columns * (double)p.room / (double)p.depth;
     if (p.tiles)
-        return tile_cycles(&p, flops) + image * (p.parts ? PARTS_FILL : 2) / lanes + far_cycles(&p);
+        return tile_cycles(&p, flops) + image * parts_fill[p.parts] / lanes + far_cycles(&p);
     double faster = p.bundle == BUNDLE_BYTES ? 14 : p.bundle == BUNDLE_BF16 ? 6 : 7;
     return flops / (faster * lanes) + image * 2 / lanes;
 }

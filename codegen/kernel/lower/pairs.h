@@ -70,8 +70,8 @@ typedef struct Pairs {
     Bundle bundle;
     bool tiles;    /* tile registers: the recipe is `amx` ... */
     int64_t words; /* ... and a step of the depth is so many bundles, of which a tap's run has several times as many */
-    bool parts;    /* operands are f32, as two of bf16 each, ... */
-    int64_t image_rest; /* ... so many elements apart in scratch */
+    uint32_t parts; /* operands are f32, as so many of bf16 each, ... */
+    int64_t image_rest; /* ... so many elements apart in scratch; 1: they are what they are */
     double shift;       /* what is added to the image */
     ValueId bytes;      /* the image as u8 from which ... */
     ValueId zero_point; /* ... this zero point would be taken away, and is not; NONE: the operand */

@@ -23,7 +23,7 @@ static void pack(Pairs *p, PairsPanels *panels)
     Arena *arena = p->lower->arena;
     int64_t width = panels->span.vectors * p->lanes, count_in = bundle_count(p->bundle), step[8], elements = 1;
     const Digit digit[] = {{p->group, p->conv.groups, 1, 0, 0}, {p->column, panels->span.count, width, width, 0},
-                           {NULL, p->parts ? 2 : 1, 0, 0, 0},   {p->kh, p->kh->high + 1, 1, 0, 0},
+                           {NULL, p->parts, 0, 0, 0},   {p->kh, p->kh->high + 1, 1, 0, 0},
                            {p->kw, p->kw->high + 1, 1, 0, 0},   {p->channel, p->room / count_in, count_in, 0, count_in},
                            {p->column, width, 1, 1, 0},         {p->channel, count_in, 1, 0, 1}};
     const uint32_t count = sizeof digit / sizeof *digit;
@@ -44,7 +44,9 @@ static void pack(Pairs *p, PairsPanels *panels)
         packing.bound[1].factor[i] = digit[i].depth;
     }
     packing.rank = count;
-    packing.rest = panels->rest = p->parts ? step[PART_DIGIT] : 0;
+    panels->rest = step[PART_DIGIT];
+    packing.parts = p->parts > 1 ? p->parts : 0;
+    packing.rest = p->parts > 1 ? panels->rest : 0;
     index_factor(p->weights_from, p->column, &along);
     packing.start = p->weights_from.constant + panels->span.first * p->lanes * along;
     packing.bound[0].most = p->columns - panels->span.first * p->lanes;
@@ -137,7 +139,7 @@ static void add_product(Tile *t, Block *block, Index x, Index w)
     Arena *arena = t->arena;
     const Pairs *p = t->pairs;
     MatrixProduct product = pairs_tile_shape(p, t->at->part, t->at->panels, t->pixels);
-    DType weights = p->parts ? DT_BF16 : value_type(t->lower->graph, p->weights)->dtype;
+    DType weights = p->parts > 1 ? DT_BF16 : value_type(t->lower->graph, p->weights)->dtype;
     product.maker = PRODUCT_TILES_ADD;
     stmt_product(arena, block, &product, lower_scratch(t->lower, p->piece[PAIRS_SUMS]), index_constant(0),
                  expr_load(arena, pairs_dtype(p), lower_scratch(t->lower, p->piece[PAIRS_IMAGE]), x),
@@ -148,11 +150,11 @@ static void add_product(Tile *t, Block *block, Index x, Index w)
 static void add_tiles(Tile *t, Block *block, Index x, Index w)
 {
     const Pairs *p = t->pairs;
-    add_product(t, block, x, w);
-    if (!p->parts)
-        return;
-    add_product(t, block, index_add(t->arena, x, index_constant(p->image_rest)), w);
-    add_product(t, block, x, index_add(t->arena, w, index_constant(t->at->panels->rest)));
+    int64_t image = p->image_rest, weights = t->at->panels->rest;
+    for (uint32_t sum = 0; sum < p->parts; sum++)
+        for (uint32_t part = 0; part <= sum; part++)
+            add_product(t, block, index_add(t->arena, x, index_constant(part * image)),
+                        index_add(t->arena, w, index_constant((sum - part) * weights)));
 }
 
 static Block *add_loop(Tile *t, Block *block, const char *name, int64_t extent, Index *index)

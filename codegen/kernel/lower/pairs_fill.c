@@ -90,8 +90,8 @@ static void store(const Line *line, Index w, Index channel)
     uint32_t scratch = lower_scratch(lower, p->piece[PAIRS_IMAGE]);
     Index at = place(line, w, channel);
     const Expr *value = element(line, w, channel);
-    if (p->parts)
-        stmt_store_parts(lower->arena, lower->block, scratch, at, p->image_rest, value);
+    if (p->parts > 1)
+        stmt_store_parts(lower->arena, lower->block, scratch, at, p->parts, p->image_rest, value);
     else
         stmt_store(lower->arena, lower->block, scratch, at, kept(p, value));
 }
@@ -165,9 +165,8 @@ static void fill_zeros(const Line *line, Block *block, int64_t begin, int64_t co
     uint32_t scratch = lower_scratch(lower, p->piece[PAIRS_IMAGE]);
     const Expr *zero = p->zero_point == NONE ? expr_number(arena, pairs_dtype(p), p->shift)
                                              : expr_cast(arena, pairs_dtype(p), pairs_zero_point(p));
-    stmt_store(arena, block, scratch, to, zero);
-    if (p->parts)
-        stmt_store(arena, block, scratch, index_add(arena, to, index_constant(p->image_rest)), zero);
+    for (uint32_t part = 0; part < p->parts; part++)
+        stmt_store(arena, block, scratch, index_add(arena, to, index_constant(part * p->image_rest)), zero);
 }
 
 static void fill_line(Line *line, Block *block)

@@ -123,7 +123,7 @@ static ValueId weights_of(Pairs *p)
 {
     const Graph *graph = p->lower->graph;
     ValueId second = p->node->in[1];
-    return p->parts                   ? plain_constant(graph, second)
+    return p->parts > 1               ? plain_constant(graph, second)
            : p->bundle == BUNDLE_BF16 ? brain_constant(graph, second)
                                       : narrow_constant(graph, second, &p->zero);
 }
@@ -140,7 +140,7 @@ static bool see_weights(Pairs *p)
         return false;
     if (!lower_leaves(lower, p->node->in[1], position, &leaves) || leaves.count != 1)
         return false;
-    if (p->parts && leaves.leaf[0].value != p->weights)
+    if (p->parts > 1 && leaves.leaf[0].value != p->weights)
         return false;
     p->weights_from = leaves.leaf[0].address;
     const Var *const var[] = {p->group, p->column, p->channel, p->kh, p->kw};
@@ -337,8 +337,8 @@ static void choose_bundle(Pairs *p)
     p->shift = 0;
     p->bytes = p->node->in[0];
     p->zero_point = NONE;
-    p->parts = takes_parts(p);
-    p->bundle = p->parts || takes_brains(graph, target, p->node) ? BUNDLE_BF16 : BUNDLE_I16;
+    p->parts = takes_parts(p) ? 3 : 1;
+    p->bundle = p->parts > 1 || takes_brains(graph, target, p->node) ? BUNDLE_BF16 : BUNDLE_I16;
     if (p->bundle == BUNDLE_BF16 || !target->quads)
         return;
     if (shift >= 0)
