@@ -143,6 +143,7 @@ const Target target_table[] = {
      .quads = true,
      .brains = true,
      .tiles = true,
+     .parts = 3,
      .fetches_products = true,
      .doc = "the same and AMX, which multiplies tiles of bytes and of bf16 (Sapphire Rapids and later)"},
     {.name = "aarch64",
@@ -195,6 +196,18 @@ const Target *target_with_backend(Arena *arena, const Target *target, Backend ba
     Target *with = ARENA_NEW(arena, Target);
     *with = *target;
     with->backend = backend;
+    return with;
+}
+
+const char *const precision_names[] = {"highest", "high", NULL};
+
+const Target *target_with_precision(Arena *arena, const Target *target, Precision precision)
+{
+    if (precision == PRECISION_HIGHEST || !target->parts)
+        return target;
+    Target *with = ARENA_NEW(arena, Target);
+    *with = *target;
+    with->parts = 2;
     return with;
 }
 

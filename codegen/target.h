@@ -23,6 +23,12 @@ typedef enum Backend {
 
 extern const char *const backend_names[]; /* in this order; ends with NULL */
 
+/* How exact contractions of f32 are, where the machine has faster ones that are less. */
+typedef enum Precision {
+    PRECISION_HIGHEST, /* as sums of products of f32 are */
+    PRECISION_HIGH,    /* each operand to 16 bits, as the sum of two bf16 */
+} Precision;
+
 /* Whose C runs on a machine of this kind alone; `cpu` tells those of the x86 family apart. */
 typedef enum Machine { MACHINE_ANY, MACHINE_AARCH64, MACHINE_RISCV64 } Machine;
 
@@ -46,6 +52,7 @@ typedef struct Target {
     bool quads;      /* ... and four bytes, of one operand unsigned, of the other signed, and adds up all products */
     bool brains;     /* ... and pairs of bf16, whose products it adds to f32 */
     bool tiles;      /* registers of 16 x 64 bytes, and their products by quads of bytes and pairs of bf16: AMX */
+    uint32_t parts;  /* bf16 that f32 is taken apart into where tiles multiply it: target_with_precision */
     bool small;      /* the least code, however slow: target_small */
     bool flash;      /* constants lie where every byte counts: packed weights are not padded to whole vectors */
     Backend backend; /* target_with_backend */
@@ -60,6 +67,11 @@ const Target *target_small(Arena *arena, const Target *target);
 
 /* The same machine, where a library may carry out products of matrices.  A copy in the arena. */
 const Target *target_with_backend(Arena *arena, const Target *target, Backend backend);
+
+extern const char *const precision_names[]; /* in the order of Precision; ends with NULL */
+
+/* The same machine, where products of f32 may be less exact than those of f32 are.  A copy in the arena. */
+const Target *target_with_precision(Arena *arena, const Target *target, Precision precision);
 
 /* Has it libraries: is it a processor with an operating system? */
 static inline bool target_takes_libraries(const Target *target)

@@ -62,6 +62,17 @@ static bool take_backend(nnc_session *session, const char *name, CompileOptions 
     return true;
 }
 
+static bool take_precision(nnc_session *session, const char *name, CompileOptions *options)
+{
+    Precision precision = PRECISION_HIGHEST;
+    while (name && precision_names[precision] && strcmp(name, precision_names[precision]) != 0)
+        precision++;
+    if (!precision_names[precision])
+        return session_misuse(session, "unknown precision `%s`", name), false;
+    options->target = target_with_precision(&session->arena, options->target, precision);
+    return true;
+}
+
 /* Names separated by commas, the best last.  False after errors. */
 static bool find_targets(nnc_session *session, const char *names, const Target *target[MOST_VERSIONS], uint32_t *count)
 {
@@ -113,7 +124,8 @@ static bool take_options(nnc_session *session, const Compilation *c, Str graph, 
         .describe = prepare_describe,
         .describe_context = prepare_printer(&session->arena),
     };
-    if (options->target && !take_backend(session, from->backend, options))
+    if (options->target &&
+        (!take_precision(session, from->precision, options) || !take_backend(session, from->backend, options)))
         return false;
     if (from->size && target->dialect != DIALECT_C99)
         return session_misuse(session, "the least code is strict C99, which %s is not", target->name), false;

@@ -138,7 +138,13 @@ void cli_put_rows(const Text *text);
     }
 #define FLAG_EXACT                                                                                                     \
     {                                                                                                                  \
-        "exact", NULL, "Sum up the products that the model says, and no fewer: no convolution by Winograd's algorithm" \
+        "exact", NULL, "Sum up the products that the model says: none by Winograd's algorithm, none of f32 in parts"   \
+    }
+#define FLAG_PRECISION                                                                                                 \
+    {                                                                                                                  \
+        "precision", "P",                                                                                              \
+            "How exact contractions of f32 are: highest, as f32 is (the default), or high, 16 bits of each operand "   \
+            "where that is faster, which is on x86-64-v4-amx"                                                          \
     }
 #define FLAG_BACKEND                                                                                                   \
     {                                                                                                                  \
@@ -156,7 +162,8 @@ void cli_put_rows(const Text *text);
             "The least code, at half the speed or so: nothing is unrolled; of strict C99 (generic, cortex-m)"          \
     }
 /* How a model becomes code */
-#define FLAGS_BUILD FLAG_ALLOCATOR, FLAG_MEMORY_LIMIT, FLAG_EXACT, FLAG_BACKEND, FLAG_THREADS, FLAG_SIZE, FLAG_TUNE
+#define FLAGS_BUILD                                                                                                    \
+    FLAG_ALLOCATOR, FLAG_MEMORY_LIMIT, FLAG_EXACT, FLAG_PRECISION, FLAG_BACKEND, FLAG_THREADS, FLAG_SIZE, FLAG_TUNE
 #define FLAG_GRAPH                                                                                                     \
     {                                                                                                                  \
         "graph", "NAME", "The graph to take, where the file has several (default: the first)"                          \

@@ -68,6 +68,7 @@ const Verb verb_graph = {
                            FLAG_PASSES,
                            FLAG_PASSES_TARGET,
                            FLAG_EXACT,
+                           FLAG_PRECISION,
                            FLAG_BACKEND,
                            FLAG_SIZE,
                            FLAG_DEFINE,

@@ -172,6 +172,7 @@ const Verb verb_opt = {
                            {"o", "FILE", "Write to the file instead of stdout"},
                            FLAG_PASSES_TARGET,
                            FLAG_EXACT,
+                           FLAG_PRECISION,
                            FLAG_BACKEND,
                            FLAG_SIZE,
                            FLAG_MEMORY_LIMIT,

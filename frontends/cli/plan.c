@@ -231,9 +231,9 @@ static int plan_model(Cli *cli, PlanFormat format, Limits limits, int effort, un
 static bool take_operands(Cli *cli, Str problem, Str verify)
 {
     static const char *const of_models[] =
-        {"without", "copies", "target", "D",   "weights-from", "init-missing", "convert-weights", "graph",
-         "verify",  "report", "cc",     "ram", "flash",        "memory-limit", "threads",         "exact",
-         "backend", "size",   NULL},
+        {"without",   "copies",  "target", "D",   "weights-from", "init-missing", "convert-weights", "graph",
+         "verify",    "report",  "cc",     "ram", "flash",        "memory-limit", "threads",         "exact",
+         "precision", "backend", "size",   NULL},
                              *const of_plans[] = {"format", "allocator", "effort", "capacity", "report", NULL};
     if (!problem.ptr == !args_operand(cli, 0).ptr)
         return cli_usage(cli, "give a MODEL or --problem FILE.csv"), false;

@@ -132,9 +132,21 @@ static bool take_backend(Cli *cli, const Target **target)
     return true;
 }
 
+static bool take_precision(Cli *cli, const Target **target)
+{
+    Str word = args_value(cli, "precision");
+    uint32_t chosen = PRECISION_HIGHEST;
+    if (word.ptr && !cli_choose(cli, "precision", word, precision_names, &chosen))
+        return false;
+    if (chosen != PRECISION_HIGHEST && args_has(cli, "exact"))
+        return cli_usage(cli, "--exact keeps to the products that the model says: --precision goes without it"), false;
+    *target = target_with_precision(&cli->arena, *target, (Precision)chosen);
+    return true;
+}
+
 bool program_adjust_target(Cli *cli, const Target **target)
 {
-    return take_backend(cli, target) && take_size(cli, target);
+    return take_precision(cli, target) && take_backend(cli, target) && take_size(cli, target);
 }
 
 Str program_tune_path(Arena *arena, const Model *model, const Target *target)

@@ -396,6 +396,7 @@ const Verb verb_train = {
                            FLAG_DEFINE,
                            FLAG_MEMORY_LIMIT,
                            FLAG_EXACT,
+                           FLAG_PRECISION,
                            FLAG_BACKEND,
                            FLAG_THREADS,
                            FLAG_TUNE,

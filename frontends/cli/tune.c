@@ -156,6 +156,7 @@ const Verb verb_tune = {
                            FLAG_ALLOCATOR,
                            FLAG_MEMORY_LIMIT,
                            FLAG_EXACT,
+                           FLAG_PRECISION,
                            FLAG_BACKEND,
                            FLAG_TUNE,
                            FLAG_GRAPH,

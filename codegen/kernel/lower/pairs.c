@@ -9,10 +9,11 @@
 #define FAR_SHARE  2          /* of parts, whose weights are four times as much */
 #define FEW_CHUNKS 2          /* that threads may share */
 
-/* Measured on a Sapphire Rapids, against register tiles of f32 on it (performance.md). */
-static const double parts_steps[] = {[1] = 1, [2] = 5.1, [3] = 9}, /* as long as so many products at their best */
-    parts_fill[] = {[1] = 2, [2] = 6, [3] = 8};                    /* cycles to bring over a vector of the image */
-#define FAR_BYTES 8 /* from behind the second level in a cycle */
+/* Of operands in parts, measured on a Sapphire Rapids against register tiles of f32 on it (performance.md). */
+#define FAR_BYTES  8 /* from behind the second level in a cycle */
+#define ONE_CYCLES 4 /* to bring over one bf16 without vectors, or to finish one sum */
+static const double parts_steps[] = {[1] = 1, [2] = 6, [3] = 13}, /* as long as so many products at their best */
+    parts_fill[] = {[1] = 2, [2] = 8, [3] = 18};                  /* cycles to bring over a vector of the image */
 
 /* Tiles */
 
@@ -90,7 +91,7 @@ static int64_t most_image(const Pairs *p, const PairsPart *part)
 /* Rows whose image scratch holds; one where memory is scarce.  Where these are all, threads share the panels. */
 static int64_t choose_chunk(const Pairs *p, const PairsPart *part)
 {
-    int64_t line = part->in_width * p->room * dtype_bytes(pairs_dtype(p)) * p->parts;
+    int64_t line = part->in_width * p->pitch * dtype_bytes(pairs_dtype(p)) * p->parts;
     int64_t lines = most_image(p, part) / line; /* of scratch */
     int64_t fit = most(1, (lines - span_of(&part->h, 1)) / pairs_step(&part->h) + 1);
     int64_t few = p->parts > 1 && has_far_weights(p, part) ? 1 : least(part->rows, FEW_CHUNKS);
@@ -267,14 +268,14 @@ static void plan_scratch(Lower *lower, Pairs *p, Recipe *recipe)
 {
     int64_t image = 0, vectors = 0;
     for (uint32_t i = 0; i < p->part_count; i++)
-        image = most(image, p->part[i].in_rows * p->part[i].in_width * p->room);
+        image = most(image, p->part[i].in_rows * p->part[i].in_width * p->pitch);
     for (uint32_t i = 0; i < p->panel_kinds; i++)
         if (p->one_by_one || p->tiles || p->panels[i].span.partial)
             vectors = most(vectors, p->panels[i].span.vectors);
-    p->image_rest = image;
+    p->image_rest = image + (p->parts > 1 ? PAIRS_APART : 0);
     int64_t sums = p->pixels * vectors * p->lanes;
     int64_t starts = pairs_starts(p) ? p->vectors * p->lanes : 0;
-    p->piece[PAIRS_IMAGE] = recipe_scratch(lower, recipe, "image", pairs_dtype(p), p->parts * image, true);
+    p->piece[PAIRS_IMAGE] = recipe_scratch(lower, recipe, "image", pairs_dtype(p), p->parts * p->image_rest, true);
     p->piece[PAIRS_SUMS] =
         sums ? recipe_scratch(lower, recipe, "sums", p->tiles ? pairs_sum_dtype(p) : DT_F32, sums, true) : NONE;
     p->piece[PAIRS_STARTS] = starts ? recipe_scratch(lower, recipe, "starts", DT_I32, starts, true) : NONE;
@@ -314,13 +315,28 @@ static double tile_cycles(const Pairs *p, double flops)
     return steps * (rows * vectors > loads ? rows * vectors : loads) + results / (double)p->lanes * 3;
 }
 
-/* Of parts whose weights are far, after they came once, as those of other recipes do. */
+/* What vectors do not do, of parts: to bring over an image that is not in blocks, to store a part of a vector. */
+static double single_cycles(const Pairs *p, double image)
+{
+    double results = 0, all = (double)shape_elements(value_shape(p->lower->graph, p->node->out[0]));
+    for (uint32_t i = 0; i < p->panel_kinds; i++) {
+        const PanelSpan *span = &p->panels[i].span;
+        int64_t columns = least(p->columns - span->first * p->lanes, span->count * span->vectors * p->lanes);
+        if (span->partial || p->one_by_one)
+            results += all * (double)columns / (double)p->columns;
+    }
+    return p->parts == 1 ? 0 : ONE_CYCLES * (results + (pairs_fills_singly(p) ? p->parts * image : 0));
+}
+
+/* Of parts: what they read of weights beyond the 4 bytes of each, once, that other recipes read. */
 static double far_cycles(const Pairs *p)
 {
-    double bytes = 0;
-    for (uint32_t i = 0; i < p->part_count && p->parts > 1; i++)
-        if (has_far_weights(p, &p->part[i]))
-            bytes += (double)((p->part[i].chunks - !i) * weights_bytes(p, &p->part[i]));
+    const PairsPart *part = &p->part[0];
+    if (p->parts == 1 || !p->part_count)
+        return 0;
+    double bytes = -4 * (double)(p->columns * p->room * part->h.size * part->w.size);
+    for (uint32_t i = 0; i < p->part_count; i++)
+        bytes += (double)((has_far_weights(p, &part[i]) ? part[i].chunks : !i) * weights_bytes(p, &part[i]));
     return bytes / FAR_BYTES;
 }
 
@@ -342,7 +358,7 @@ static double pairs_cost(const Lower *lower, const Kernel *kernel, const Recipe 
     double flops =
         (double)node_flops(lower->graph, node) * columns / (double)p.columns * (double)p.room / (double)p.depth;
     if (p.tiles)
-        return tile_cycles(&p, flops) + image * parts_fill[p.parts] / lanes + far_cycles(&p);
+        return tile_cycles(&p, flops) + image * parts_fill[p.parts] / lanes + far_cycles(&p) + single_cycles(&p, image);
     double faster = p.bundle == BUNDLE_BYTES ? 14 : p.bundle == BUNDLE_BF16 ? 6 : 7;
     return flops / (faster * lanes) + image * 2 / lanes;
 }

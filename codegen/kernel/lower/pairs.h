@@ -29,6 +29,8 @@
 #define PAIRS_TILE_PIXELS  32 /* of the recipe `amx`, whose sums are in tile registers; 2 vectors at most */
 #define PAIRS_MOST_VECTORS 4
 #define PAIRS_MOST_PARTS   2
+#define PAIRS_APART        32  /* elements, a line of the cache, that keep what is in parts from falling ... */
+#define PAIRS_ALIKE        256 /* ... into the same few sets, as pixels of so many elements would */
 
 /* Tiles of a row of the result that are alike. */
 typedef struct PairsTiles {
@@ -67,9 +69,10 @@ typedef struct Pairs {
     Convolution conv;
     int64_t lanes, columns, depth; /* of a group; the depth as it is */
     int64_t room;                  /* the depth of scratch and weights: whole bundles */
+    int64_t pitch;                 /* of scratch, from pixel to pixel: the room, or some more */
     Bundle bundle;
-    bool tiles;    /* tile registers: the recipe is `amx` ... */
-    int64_t words; /* ... and a step of the depth is so many bundles, of which a tap's run has several times as many */
+    bool tiles;     /* tile registers: the recipe is `amx` ... */
+    int64_t words;  /* ... and a step of the depth is so many bundles, of which a tap's run has several times as many */
     uint32_t parts; /* operands are f32, as so many of bf16 each, ... */
     int64_t image_rest; /* ... so many elements apart in scratch; 1: they are what they are */
     double shift;       /* what is added to the image */
@@ -102,7 +105,9 @@ void pairs_flat_position(const Pairs *pairs, const PairsPart *part, Index row, I
 /* Rows of a matrix, or pixels, where they are flat. */
 int64_t pairs_flat_rows(const Pairs *pairs);
 
-/* pairs_fill.c: what the rows from `first` on read of the first operand, into scratch. */
+/* pairs_fill.c: whether elements are brought over one by one: of an image, or of groups that end within blocks. */
+bool pairs_fills_singly(const Pairs *pairs);
+/* What the rows from `first` on read of the first operand, into scratch. */
 void pairs_fill(Pairs *pairs, const PairsPart *part, Index first, Block *block);
 
 /* pairs_body.c: packs the weights, and one tile: `row` of the result, `line` of scratch, at column w. */

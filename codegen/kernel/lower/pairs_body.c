@@ -23,7 +23,7 @@ static void pack(Pairs *p, PairsPanels *panels)
     Arena *arena = p->lower->arena;
     int64_t width = panels->span.vectors * p->lanes, count_in = bundle_count(p->bundle), step[8], elements = 1;
     const Digit digit[] = {{p->group, p->conv.groups, 1, 0, 0}, {p->column, panels->span.count, width, width, 0},
-                           {NULL, p->parts, 0, 0, 0},   {p->kh, p->kh->high + 1, 1, 0, 0},
+                           {NULL, p->parts, 0, 0, 0},           {p->kh, p->kh->high + 1, 1, 0, 0},
                            {p->kw, p->kw->high + 1, 1, 0, 0},   {p->channel, p->room / count_in, count_in, 0, count_in},
                            {p->column, width, 1, 1, 0},         {p->channel, count_in, 1, 0, 1}};
     const uint32_t count = sizeof digit / sizeof *digit;
@@ -119,7 +119,7 @@ static void one_bundle(Tile *t, Block *block, Index x, Index w)
     Arena *arena = t->arena;
     const Pairs *p = t->pairs;
     uint32_t image = lower_scratch(t->lower, p->piece[PAIRS_IMAGE]);
-    int64_t step = pairs_step(&t->at->part->w) * p->room;
+    int64_t step = pairs_step(&t->at->part->w) * p->pitch;
     const Expr *weight[PAIRS_MOST_VECTORS];
     for (uint32_t v = 0; v < t->vectors; v++)
         weight[v] = named(t, block, "w", weights_of(p, t->at->panels, t->lane, v, w));
@@ -178,7 +178,7 @@ static void reduce(Tile *t, Block *block)
     Index line = index_add(arena, t->at->line, index_scale(arena, kh, part->h.dilation));
     Index column =
         index_add(arena, index_scale(arena, t->at->w, pairs_step(&part->w)), index_scale(arena, kw, part->w.dilation));
-    Index x = index_scale(arena, index_add(arena, index_scale(arena, line, part->in_width), column), p->room);
+    Index x = index_scale(arena, index_add(arena, index_scale(arena, line, part->in_width), column), p->pitch);
     Index tap = index_add(arena, index_scale(arena, kh, taps), kw);
     Index w = index_add(arena, t->at->panels->at, index_scale(arena, tap, p->room / count * step));
     x = lower_named_address(t->lower, block, "at", x);
@@ -299,7 +299,7 @@ MatrixProduct pairs_tile_shape(const Pairs *p, const PairsPart *part, const Pair
     return (MatrixProduct){.rows = pixels,
                            .columns = panels->span.vectors * p->lanes,
                            .depth = p->words * bundle_count(p->bundle),
-                           .left_stride = pairs_step(&part->w) * p->room,
+                           .left_stride = pairs_step(&part->w) * p->pitch,
                            .right_stride = bundle_step(p, panels),
                            .stride = panels->span.vectors * p->lanes,
                            .bundle = p->bundle};

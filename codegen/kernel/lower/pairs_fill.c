@@ -80,7 +80,7 @@ static const Expr *element(const Line *line, Index w, Index channel)
 static Index place(const Line *line, Index w, Index channel)
 {
     Arena *arena = line->pairs->lower->arena;
-    return index_add(arena, index_add(arena, line->to, index_scale(arena, w, line->pairs->room)), channel);
+    return index_add(arena, index_add(arena, line->to, index_scale(arena, w, line->pairs->pitch)), channel);
 }
 
 static void store(const Line *line, Index w, Index channel)
@@ -123,6 +123,12 @@ static Block *add_loop(Lower *lower, Block *block, const char *name, int64_t low
     return low + 1 == high ? block : &stmt_for(lower->arena, block, var, low, high, 1, LOOP_SERIAL)->body;
 }
 
+bool pairs_fills_singly(const Pairs *p)
+{
+    int64_t blocks = value_type(p->lower->graph, p->node->in[0])->layout.block;
+    return !p->is_product && (!blocks || p->depth % blocks);
+}
+
 /* Columns from begin to end - 1, all in the image, in the order of memory. */
 static void fill_columns(Line *line, Block *block, int64_t begin, int64_t end)
 {
@@ -130,11 +136,10 @@ static void fill_columns(Line *line, Block *block, int64_t begin, int64_t end)
     Lower *lower = p->lower;
     Arena *arena = lower->arena;
     int64_t blocks = value_type(lower->graph, p->node->in[0])->layout.block;
-    bool plain = !p->is_product && (!blocks || p->depth % blocks);
     Index b, c;
     if (begin >= end)
         return;
-    if (plain) { /* an image, or groups that end within blocks */
+    if (pairs_fills_singly(p)) {
         block = add_loop(lower, block, "c", 0, p->depth, &c);
         line->first = c;
         line->w = index_constant(begin);
@@ -176,11 +181,11 @@ static void fill_line(Line *line, Block *block)
     int64_t step = pairs_source_step(d), width = line->part->in_width;
     int64_t begin = least(width, ceil_div(most(0, d->before), step));
     int64_t end = most(begin, least(width, (d->in - 1 + d->before) / step + 1));
-    fill_zeros(line, block, 0, begin * p->room, 1);
+    fill_zeros(line, block, 0, begin * p->pitch, 1);
     fill_columns(line, block, begin, end);
     for (int64_t channel = p->depth; channel < p->room; channel++)
-        fill_zeros(line, block, begin * p->room + channel, end - begin, p->room);
-    fill_zeros(line, block, end * p->room, (width - end) * p->room, 1);
+        fill_zeros(line, block, begin * p->pitch + channel, end - begin, p->pitch);
+    fill_zeros(line, block, end * p->pitch, (width - end) * p->pitch, 1);
 }
 
 void pairs_fill(Pairs *p, const PairsPart *part, Index first, Block *block)
@@ -191,9 +196,9 @@ void pairs_fill(Pairs *p, const PairsPart *part, Index first, Block *block)
     Index s, row;
     block = add_loop(lower, block, "s", 0, part->in_rows, &s);
     row = index_add(arena, index_scale(arena, first, h->stride), index_scale(arena, s, pairs_source_step(h)));
-    Line line = {.pairs = p, .part = part, .to = index_scale(arena, s, part->in_width * p->room)};
+    Line line = {.pairs = p, .part = part, .to = index_scale(arena, s, part->in_width * p->pitch)};
     line.row = index_add(arena, row, index_constant(-h->before));
-    int64_t count = part->in_width * p->room;
+    int64_t count = part->in_width * p->pitch;
     if (index_high(line.row) < 0 || index_low(line.row) >= h->in) { /* nothing but padding */
         fill_zeros(&line, block, 0, count, 1);
         return;

@@ -323,8 +323,8 @@ static bool finishes_vectors(const Pairs *p)
 static bool takes_parts(const Pairs *p)
 {
     const Lower *lower = p->lower;
-    return p->tiles && !lower->exact && plain_constant(lower->graph, p->node->in[1]) != NONE &&
-           !integers_are_exact(lower->graph, p->node);
+    return p->tiles && lower->target->parts > 1 && !lower->exact &&
+           plain_constant(lower->graph, p->node->in[1]) != NONE && !integers_are_exact(lower->graph, p->node);
 }
 
 static void choose_bundle(Pairs *p)
@@ -337,7 +337,7 @@ static void choose_bundle(Pairs *p)
     p->shift = 0;
     p->bytes = p->node->in[0];
     p->zero_point = NONE;
-    p->parts = takes_parts(p) ? 3 : 1;
+    p->parts = takes_parts(p) ? target->parts : 1;
     p->bundle = p->parts > 1 || takes_brains(graph, target, p->node) ? BUNDLE_BF16 : BUNDLE_I16;
     if (p->bundle == BUNDLE_BF16 || !target->quads)
         return;
@@ -383,6 +383,7 @@ bool pairs_see(Lower *lower, const Kernel *kernel, Pairs *p)
         return false;
     choose_bundle(p);
     p->room = ceil_div(p->depth, bundle_count(p->bundle)) * bundle_count(p->bundle);
+    p->pitch = p->parts > 1 && p->flat && p->room % PAIRS_ALIKE == 0 ? p->room + PAIRS_APART : p->room;
     p->image = index_var_new(arena, "n", 0, p->conv.images - 1);
     p->group = index_var_new(arena, "group", 0, p->conv.groups - 1);
     p->column = index_var_new(arena, "o", 0, p->columns - 1);
