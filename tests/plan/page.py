@@ -285,6 +285,12 @@ class Session:
         wanted = "peak = lower bound" if not self.data["gap"] else "gap"
         assert any(wanted in text for text in drawn), drawn[-8:]
 
+    def scale(self):
+        """The labels of the axis end in no idle zeros, and lose none of a whole number."""
+        sizes = {640: "640 B", 1000: "1000 B", 2048: "2 KiB", 2560: "2.5 KiB", 1280: "1.25 KiB", 102400: "100 KiB", 20 << 30: "20 GiB"}
+        shown = self.browser.execute_script("return arguments[0].map(roundBytes)", list(sizes))
+        assert shown == list(sizes.values()), shown
+
     def phone(self):
         """On a narrow screen everything lies below one another and nothing sticks out; two fingers zoom."""
         size = {"width": 390, "height": 844, "deviceScaleFactor": 2, "mobile": True}
@@ -366,7 +372,7 @@ def main():
         offsets = json.loads(nnc(arguments.nnc, "--problem", "random.csv", "--format", "json"))["offsets"]
         check("random: offsets", lambda: same_offsets(data["random"], offsets))
         browser, why = open_browser()
-        steps = ["load", "peak", "hover", "cursor", "click", "list", "legend", "filter", "zoom", "pan", "picture", "phone", "errors"]
+        steps = ["load", "peak", "scale", "hover", "cursor", "click", "list", "legend", "filter", "zoom", "pan", "picture", "phone", "errors"]
         for name in paths if browser else []:
             session = Session(browser, paths[name], data[name])
             for step in steps:

@@ -13,8 +13,12 @@ function bytes(n) {
     return (unit ? n.toFixed(Math.abs(n) < 10 ? 2 : 1) : Math.round(n)) + " " + ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"][unit];
 }
 
-/* For scales: no idle zeros. */
-const roundBytes = (n) => bytes(n).replace(/\.?0+ /, " ");
+/* For scales: no idle zeros behind the point. */
+function roundBytes(n) {
+    const [number, unit] = bytes(n).split(" ");
+    return `${Number(number)} ${unit}`;
+}
+
 const stepName = (step) => plan.steps[step] ?? "";
 const stepText = (step) => (stepName(step) ? `${stepName(step)} (${step})` : `step ${digits(step)}`);
 
