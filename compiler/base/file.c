@@ -181,6 +181,22 @@ bool file_same(Str a, Str b)
     return same;
 }
 
+/* The folder of a path, and the name in there. */
+static Str folder_of(Str path, Str *name)
+{
+    uint32_t begin = path.len;
+    while (begin > 0 && path.ptr[begin - 1] != '/')
+        begin--;
+    *name = (Str){path.ptr + begin, path.len - begin};
+    return begin ? (Str){path.ptr, begin} : STR(".");
+}
+
+bool file_clash(Str a, Str b)
+{
+    Str name_a, name_b, folder_a = folder_of(a, &name_a), folder_b = folder_of(b, &name_b);
+    return str_eq(a, b) || file_same(a, b) || (str_eq(name_a, name_b) && file_same(folder_a, folder_b));
+}
+
 bool file_make_folder(Diag *diag, Str path)
 {
     char *name = terminated(path);

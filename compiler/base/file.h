@@ -33,8 +33,9 @@ void file_writer_put(FileWriter *writer, const void *bytes, size_t size);
 bool file_writer_commit(FileWriter *writer, Diag *diag);
 void file_writer_abandon(FileWriter *writer);
 
-bool file_exists(Str path);                  /* whatever it is: also a link that leads nowhere */
-bool file_same(Str a, Str b);                /* both are there, and one file, by whatever path */
+bool file_exists(Str path);    /* whatever it is: also a link that leads nowhere */
+bool file_same(Str a, Str b);  /* both are there, and one file, by whatever path */
+bool file_clash(Str a, Str b); /* of two that are written, would one be lost?  Either may not be there yet */
 bool file_make_folder(Diag *diag, Str path); /* with its parents; fine when it is there */
 
 #endif

@@ -269,8 +269,7 @@ static int check_apart(Cli *cli, const Trainer *t)
     enum { FIRST_WRITTEN = 3, FILES = sizeof file / sizeof *file };
     for (size_t i = FIRST_WRITTEN; i < FILES; i++)
         for (size_t j = 0; j < i; j++)
-            if (file[i].path.ptr && file[j].path.ptr &&
-                (str_eq(file[i].path, file[j].path) || file_same(file[i].path, file[j].path)))
+            if (file[i].path.ptr && file[j].path.ptr && file_clash(file[i].path, file[j].path))
                 return cli_usage(cli, "%s would be written over %s: " STR_FMT, file[i].flag, file[j].flag,
                                  STR_ARG(file[j].path));
     return STATUS_OK;
