@@ -342,22 +342,35 @@ static Str main_file(Cli *cli, const Program *program, const Request *request)
                       STR_ARG(program->options.name), after);
 }
 
-/* Everything gets its name, or nothing. */
-static bool commit(Cli *cli, Folder *folder, Str where, Depfile *depfile)
+/* Everything gets its name, or nothing.  Returns the exit status. */
+static int commit(Cli *cli, Folder *folder, Str where, Depfile *depfile)
 {
     if (!folder_commit(cli, folder, where))
-        return false;
+        return STATUS_ENVIRONMENT;
     if (depfile_commit(cli, depfile))
-        return true;
+        return STATUS_OK;
     folder_undo(folder);
-    return false;
+    return STATUS_ENVIRONMENT;
+}
+
+/* What was made in the folder, with its depfile.  Returns the exit status. */
+static int publish(Cli *cli, const Request *request, const Model *model, const Program *program, Folder *folder)
+{
+    Depfile depfile = {0};
+    Str rules = args_value(cli, "depfile");
+    if (rules.ptr && folder_writes(cli, folder, request->where, rules))
+        return cli_usage(cli, "--depfile would be written over what is compiled: " STR_FMT, STR_ARG(rules));
+    int status = depfile_write(cli, model, main_file(cli, program, request), &depfile)
+                     ? commit(cli, folder, request->where, &depfile)
+                     : STATUS_ENVIRONMENT;
+    depfile_abandon(&depfile);
+    return status;
 }
 
 /* All files, or none. */
 static int write_all(Cli *cli, const Request *request, const Model *model, const Program *program, const Golden *golden)
 {
     Folder folder;
-    Depfile depfile = {0};
     Str rules = args_value(cli, "depfile");
 
     if (rules.ptr && !model_keeps_files(cli, model, rules))
@@ -367,12 +380,10 @@ static int write_all(Cli *cli, const Request *request, const Model *model, const
     if (!folder_open(cli, request->where, &folder))
         return STATUS_ENVIRONMENT;
     int status = emit_parts(cli, program, &folder, request->parts, golden);
-    if (status == STATUS_OK && !(depfile_write(cli, model, main_file(cli, program, request), &depfile) &&
-                                 commit(cli, &folder, request->where, &depfile)))
-        status = STATUS_ENVIRONMENT;
+    if (status == STATUS_OK)
+        status = publish(cli, request, model, program, &folder);
     if (status == STATUS_OK && request->parts & EMIT_IR)
         emit_ir_warn(cli, program, request->where);
-    depfile_abandon(&depfile);
     folder_remove(&folder);
     return status;
 }

@@ -205,6 +205,28 @@ typedef struct Moves {
     Str parent;
 } Moves;
 
+typedef struct Written {
+    Cli *cli;
+    Str parent, path;
+    bool found;
+} Written;
+
+static bool find_written(void *context, const char *path, const char *name)
+{
+    Written *written = context;
+    (void)path;
+    Str target = str_format(&written->cli->arena, STR_FMT "/%s", STR_ARG(written->parent), name);
+    written->found |= file_clash(target, written->path);
+    return true;
+}
+
+bool folder_writes(Cli *cli, const Folder *folder, Str parent, Str path)
+{
+    Written written = {cli, parent, path, false};
+    each_file(folder->path.ptr, find_written, &written);
+    return written.found;
+}
+
 /* No file is renamed onto a folder: this is known before anything is. */
 static bool prepare_move(void *context, const char *path, const char *name)
 {

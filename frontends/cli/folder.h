@@ -20,6 +20,8 @@ bool folder_open(Cli *cli, Str parent, Folder *folder);
 void folder_watch_signals(void);
 Str folder_file(Cli *cli, const Folder *folder, Str name);
 
+/* Is `path` what one of its files will be in the parent? */
+bool folder_writes(Cli *cli, const Folder *folder, Str parent, Str path);
 /* Renames all files into the parent under their own names, or none; false after an error in the diag. */
 bool folder_commit(Cli *cli, Folder *folder, Str parent);
 /* Takes that back, while the folder is there: what stood in the parent before stands there again. */
