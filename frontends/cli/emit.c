@@ -1,5 +1,6 @@
 #include "cli/emit.h"
 
+#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -100,12 +101,31 @@ static void add_words(Cli *cli, Command *command, Str words)
         }
 }
 
+/* Programs are run in another folder: one that a relative path names is known by its whole path there. */
+static const char *whole_path(Cli *cli, const char *word)
+{
+    char here[4096];
+    bool relative = word[0] != '/' && strchr(word, '/') && file_exists(str_from(word));
+    return relative && getcwd(here, sizeof here) ? str_format(&cli->arena, "%s/%s", here, word).ptr : word;
+}
+
+/* The words of --cc, of which those before the first flag may be programs: `ccache ./gcc -m32`. */
+static void add_cc(Cli *cli, Command *command)
+{
+    Str cc = args_value(cli, "cc");
+    add_words(cli, command, cc.len ? cc : STR("clang"));
+    for (uint32_t i = 0; i < command->count && command->word[i][0] != '-'; i++)
+        command->word[i] = whole_path(cli, command->word[i]);
+}
+
 /* `absent`: what to do where there is no such program. */
 static int run_for(Cli *cli, const Folder *folder, const Command *command, const char *absent, Text *output)
 {
-    int code = folder_run(folder, command->word, output);
+    int code = folder_run(folder, command->word, output), error = errno;
 
     cli_step(cli, NULL);
+    if (code < 0 && error != ENOENT)
+        return cli_environment("cannot run %s: %s", command->word[0], strerror(error));
     if (code < 0)
         return cli_environment("%s is not installed, or not on the PATH; %s", command->word[0], absent);
     if (code)
@@ -133,9 +153,8 @@ static bool optimizes(const Command *command)
 static Command compiler(Cli *cli, const char *machine, const char *flags)
 {
     Command command = {0};
-    Str cc = args_value(cli, "cc");
 
-    add_words(cli, &command, cc.len ? cc : STR("clang"));
+    add_cc(cli, &command);
     if (!optimizes(&command))
         add(&command, "-O3");
     add_words(cli, &command, STR("-std=gnu99 -ffp-contract=fast -fno-math-errno"));
@@ -231,8 +250,7 @@ bool emit_accepts(Cli *cli, const Folder *folder, const char *flags)
 {
     Command command = {0};
     Text output = {0};
-    Str cc = args_value(cli, "cc");
-    add_words(cli, &command, cc.len ? cc : STR("clang"));
+    add_cc(cli, &command);
     add_words(cli, &command, str_from(flags));
     add_words(cli, &command, STR("-fsyntax-only -x c /dev/null"));
     int code = folder_run(folder, command.word, &output);
@@ -245,7 +263,7 @@ static const char *tool_beside(Cli *cli, const char *tool)
 {
     static const char *const compilers[] = {"-gcc", "-cc", "-clang"};
     Command command = {0};
-    add_words(cli, &command, args_value(cli, "cc"));
+    add_cc(cli, &command);
     for (uint32_t i = 0; i < command.count && command.word[i][0] != '-'; i++)
         for (size_t k = 0; k < sizeof compilers / sizeof *compilers; k++) {
             Str word = str_from(command.word[i]);

@@ -301,36 +301,89 @@ void folder_remove(Folder *folder)
     *folder = (Folder){0};
 }
 
-#define NOT_THERE 127
+/* Running programs */
 
-static _Noreturn void become(const Folder *folder, const char *const *words, int output)
+/* A relative folder of PATH would be another one elsewhere; an empty one is this. */
+static void make_path_absolute(void)
 {
+    const char *path = getenv("PATH");
+    char here[LONGEST_PATH];
+    Text text = {0};
+    if (!path || !getcwd(here, sizeof here))
+        return;
+    for (size_t length;; path += length + 1) {
+        length = strcspn(path, ":");
+        if (*path != '/')
+            text_printf(&text, "%s%s", here, length ? "/" : "");
+        text_put(&text, path, length);
+        if (!path[length])
+            break;
+        text_char(&text, ':');
+    }
+    setenv("PATH", text.ptr, 1);
+    text_free(&text);
+}
+
+/* What cannot be started is told by its errno in `failure`, which closes when a program starts: any exit status may be
+ * a program's own. */
+static _Noreturn void become(const Folder *folder, const char *const *words, int output, int failure)
+{
+    make_path_absolute();
     if (chdir(folder->path.ptr) == 0 && dup2(output, STDOUT_FILENO) >= 0 && dup2(output, STDERR_FILENO) >= 0)
         execvp(words[0], (char *const *)(uintptr_t)words);
-    _exit(errno == ENOENT ? NOT_THERE : NOT_THERE - 1);
+    int error = errno;
+    _exit(write(failure, &error, sizeof error) == sizeof error ? 126 : 127);
+}
+
+static void read_all(int end, Text *output)
+{
+    char block[4096];
+    ssize_t count;
+    while ((count = read(end, block, sizeof block)) > 0 || (count < 0 && errno == EINTR))
+        if (count > 0)
+            text_put(output, block, (size_t)count);
+    close(end);
+}
+
+/* Why the program could not be started; 0 when it was. */
+static int start_error(int end)
+{
+    Text told = {0};
+    int error = 0;
+    read_all(end, &told);
+    if (told.len == sizeof error)
+        memcpy(&error, told.ptr, sizeof error);
+    text_free(&told);
+    return error;
+}
+
+static bool open_pipes(int output[2], int failure[2])
+{
+    if (pipe(output))
+        return false;
+    if (pipe(failure) == 0)
+        return fcntl(failure[1], F_SETFD, FD_CLOEXEC) == 0;
+    close(output[0]);
+    close(output[1]);
+    return false;
 }
 
 int folder_run(const Folder *folder, const char *const *words, Text *output)
 {
-    int ends[2], status;
-    char block[4096];
-    ssize_t count;
+    int ends[2], failure[2], status;
 
-    if (pipe(ends))
+    if (!open_pipes(ends, failure))
         return -1;
     pid_t child = running = fork();
     if (child == 0)
-        become(folder, words, ends[1]);
+        become(folder, words, ends[1], failure[1]);
     close(ends[1]);
-    while ((count = read(ends[0], block, sizeof block)) > 0 || (count < 0 && errno == EINTR))
-        if (count > 0)
-            text_put(output, block, (size_t)count);
-    close(ends[0]);
+    close(failure[1]);
+    read_all(ends[0], output);
+    int error = start_error(failure[0]);
     bool ended = child > 0 && waitpid(child, &status, 0) >= 0;
     running = 0;
-    if (!ended)
-        return -1;
-    if (WIFEXITED(status))
-        return WEXITSTATUS(status) == NOT_THERE ? -1 : WEXITSTATUS(status);
-    return 128 + WTERMSIG(status);
+    if (!ended || error)
+        return errno = error ? error : errno, -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }

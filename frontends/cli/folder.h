@@ -30,7 +30,7 @@ void folder_undo(Folder *folder);
 void folder_remove(Folder *folder);
 
 /* Runs a program in the folder and waits.  `words` ends with NULL; what it prints comes back in `output`.  The exit
- * status, or -1 when the program is not there. */
+ * status, or -1 with errno when the program cannot be started: ENOENT where it is not there. */
 int folder_run(const Folder *folder, const char *const *words, Text *output);
 
 #endif

@@ -27,6 +27,8 @@ static Str candidate_path(Reducer *r)
     return folder_file(r->cli, &r->folder, STR("reduced.nnc"));
 }
 
+#define NOT_FOUND 127 /* what a shell ends with where there is no such command */
+
 /* The command's exit status, with `{}` as the candidate's path; -1 when it cannot be run. */
 static int run_command(Reducer *r)
 {
@@ -46,7 +48,7 @@ static int run_command(Reducer *r)
     int status = folder_run(&here, words, &output);
     text_free(&output);
     text_free(&line);
-    return status;
+    return status == NOT_FOUND ? -1 : status;
 }
 
 static bool write_candidate(Reducer *r, Graph *graph, Str path)
