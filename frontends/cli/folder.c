@@ -56,7 +56,7 @@ static void stop(int signal_number)
 
 void folder_watch_signals(void)
 {
-    static const int watched[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
+    static const int watched[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};
     static bool watching;
     struct sigaction action = {.sa_handler = stop, .sa_flags = (int)SA_RESETHAND}, before;
 
