@@ -47,6 +47,17 @@ static const Tensor *read_npz(Module *module, Str what, Str name, Str file_name)
     return npz_read(module, what, member);
 }
 
+/* NULL.  A file that is read for its extents alone has no name where the flag gives none. */
+static const Tensor *unknown_kind(Diag *diag, Str what, Str name)
+{
+    const char *known = ".npy, .npz, .pgm, .ppm, random:SEED and zeros";
+    if (name.len)
+        diag_file_error(diag, what, "input " STR_FMT ": known are %s", STR_ARG(name), known);
+    else
+        diag_file_error(diag, what, "--input: neither NAME=FILE nor one of %s", known);
+    return NULL;
+}
+
 const Tensor *input_file_read(Module *module, Str what, Str name, Str file_name)
 {
     if (input_is_image(what))
@@ -55,9 +66,7 @@ const Tensor *input_file_read(Module *module, Str what, Str name, Str file_name)
         return read_npz(module, what, name, file_name);
     if (str_ends(what, ".npy"))
         return npy_read(module, what);
-    return diag_file_error(module->diag, what,
-                           "input " STR_FMT ": known are .npy, .npz, .pgm, .ppm, random:SEED and zeros", STR_ARG(name)),
-           NULL;
+    return unknown_kind(module->diag, what, name);
 }
 
 /* Which member of an archive it is may depend on what the input is called, where there are several. */
