@@ -72,6 +72,18 @@ static void print_library_markdown(Text *out)
     }
 }
 
+/* `; did you mean ...?`: what other frameworks call so goes before what is near, but where that differs by case alone
+ * (`Conv2d`, a layer of PyTorch) both are told. */
+static Str meant(Cli *cli, Str name, const char *near)
+{
+    uint32_t slips;
+    Str foreign = nnc_foreign_name(name), best = foreign.len || !near ? foreign : str_from(near);
+    bool same = near && str_is_near(name, str_from(near), &slips) && !slips;
+    if (same && foreign.len && !str_is(foreign, near))
+        return str_format(&cli->arena, "; did you mean `%s`, or `" STR_FMT "`?", near, STR_ARG(foreign));
+    return best.len ? str_format(&cli->arena, "; did you mean `" STR_FMT "`?", STR_ARG(best)) : (Str){0};
+}
+
 #define MOST_NAMES 512 /* of ops and functions, to look for a near one */
 
 static int unknown_op(Cli *cli, Str name)
@@ -83,10 +95,8 @@ static int unknown_op(Cli *cli, Str name)
         list[count++] = op_info((OpCode)op)->name;
     for (uint32_t at = 0; count < MOST_NAMES && nnc_library_next(&at, &function);)
         list[count++] = str_copy(&cli->arena, function.name).ptr;
-    Str foreign = nnc_foreign_name(name);
-    const char *near = foreign.len ? str_copy(&cli->arena, foreign).ptr : cli_nearest(name, list, count);
-    return cli_usage(cli, "no op or function is called `" STR_FMT "`%s%s%s", STR_ARG(name),
-                     near ? "; did you mean `" : "", near ? near : "", near ? "`?" : "");
+    return cli_usage(cli, "no op or function is called `" STR_FMT "`" STR_FMT, STR_ARG(name),
+                     STR_ARG(meant(cli, name, cli_nearest(name, list, count))));
 }
 
 static int run(Cli *cli)

@@ -38,10 +38,13 @@ int cli_environment(const char *format, ...)
     return STATUS_ENVIRONMENT;
 }
 
-/* How far a known word is from a mistyped one; one that begins with it is nearer than any other, the shortest most. */
+/* How far a known word is from a mistyped one: first the same in another case, then one that begins with it, the
+ * shortest most. */
 static uint32_t slips_to(Str word, const char *known)
 {
     uint32_t slips;
+    if (str_is_near(word, str_from(known), &slips) && !slips)
+        return 0;
     if (word.len >= 3 && strncmp(known, word.ptr, word.len) == 0)
         return (uint32_t)strlen(known) - word.len;
     return str_is_near(word, str_from(known), &slips) ? 1000 + slips : UINT32_MAX;
