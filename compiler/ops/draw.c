@@ -2,6 +2,8 @@
  * key. */
 #include "ops/infer.h"
 
+#include <math.h>
+
 #include "ir/attr.h"
 #include "ops/elements.h"
 #include "ops/families.h"
@@ -49,10 +51,29 @@ static double half_below(DType dtype, double number)
     return half_of(dtype, (uint16_t)(bits & 0x8000 ? bits + 1 : bits - 1));
 }
 
+/* The same of any floating-point dtype */
+static double last_below(DType dtype, double number)
+{
+    if (dtype_is_half(dtype))
+        return half_below(dtype, number);
+    if (dtype == DT_F64)
+        return nextafter(number, -INFINITY);
+    float nearest = (float)number;
+    return (double)((double)nearest < number ? nearest : nextafterf(nearest, -INFINITY));
+}
+
+/* Is the largest draw rounded up to the end?  Of wider dtypes few are, such as from 100 to 101; halves nearly always.
+ */
+static bool reaches_end(double low, double high, DType dtype)
+{
+    double largest = low + (high - low) * random_unit(UINT32_MAX);
+    return dtype_is_half(dtype) || (dtype == DT_F32 ? (double)(float)largest : largest) >= high;
+}
+
 Random random_between(double low, double high, DType dtype)
 {
-    double below = dtype_is_half(dtype) ? half_below(dtype, high) : high;
-    return (Random){DRAW_UNIT, low, (low <= below ? below : high) - low};
+    double end = reaches_end(low, high, dtype) ? last_below(dtype, high) : high;
+    return (Random){DRAW_UNIT, low, (low <= end ? end : high) - low};
 }
 
 Random random_of(const Node *node)

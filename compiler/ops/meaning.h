@@ -255,7 +255,8 @@ typedef struct Random {
 
 bool node_is_random(const Node *node);
 Random random_of(const Node *node);
-/* Uniform in [low, high); halves, to which more are rounded, come up to the last of them below high. */
+/* Uniform in [low, high): where the largest would be rounded to high, they come up to the last of the dtype below it.
+ */
 Random random_between(double low, double high, DType dtype);
 
 /* Initialisers: element i in row-major order is a number, its position along a dimension, or drawn from a key. */

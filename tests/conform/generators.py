@@ -35,19 +35,20 @@ def unit(seed, elements):
 
 
 def last_below(high, dtype):
-    """The last number of a dtype of halves below a positive one."""
+    """The last number of a floating-point dtype below a positive one."""
     near = round_to(dtype, np.array([high]))[0]
     if float(near) < high:
         return float(near)
-    if dtype == "f16":
-        return float(np.nextafter(near, np.float16(0)))
+    if dtype != "bf16":
+        return float(np.nextafter(near, np.zeros_like(near)))
     return float((near.view(np.uint32) - np.uint32(0x10000)).view(np.float32))
 
 
 def uniform(seed, shape, low, high, dtype="f32"):
-    """What is rounded to halves comes up to the last of them below high, where that is not below low."""
+    """What would be rounded to high comes up to the last number below it, where that is not below low; halves always."""
     count = math.prod(shape)
-    if dtype in ("f16", "bf16") and last_below(high, dtype) >= low:
+    largest = round_to(dtype, np.array([low + (high - low) * (1 - 2.0**-24)]))[0]
+    if (dtype in ("f16", "bf16") or largest >= high) and last_below(high, dtype) >= low:
         high = last_below(high, dtype)
     return (low + (high - low) * unit(seed, count)[:count]).reshape(shape)
 
