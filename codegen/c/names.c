@@ -108,33 +108,37 @@ Str source_identifier(Arena *arena, Str name)
 
 Str source_comment(Arena *arena, Str text)
 {
-    bool utf8 = str_is_utf8(text);
     Text out = {0};
-    for (uint32_t i = 0; i < text.len; i++) {
-        char c = text.ptr[i], last = i ? text.ptr[i - 1] : 0;
+    for (uint32_t length; text.len; text.ptr += length, text.len -= length) {
+        Str shown = str_shows(text, &length) ? (Str){text.ptr, length} : STR("?");
+        char c = *shown.ptr, last = out.len ? out.ptr[out.len - 1] : 0;
         bool end = (c == '/' && last == '*') || (c == '*' && last == '/'), trigraph = c == '?' && last == '?';
         if (end || trigraph)
             text_char(&out, ' ');
-        bool hidden = (unsigned char)c < 32 || c == 127 || (!utf8 && (c & 0x80));
-        text_char(&out, hidden ? '?' : c);
+        text_str(&out, shown);
     }
     Str copy = str_copy(arena, text_view(&out));
     text_free(&out);
     return copy;
 }
 
+static void put_octal(Text *out, Str bytes)
+{
+    for (uint32_t i = 0; i < bytes.len; i++)
+        text_printf(out, "\\%03o", (unsigned char)bytes.ptr[i]);
+}
+
 Str source_string(Arena *arena, Str text)
 {
     Text out = {0};
-    bool utf8 = str_is_utf8(text);
-    for (uint32_t i = 0; i < text.len; i++) {
-        unsigned char c = (unsigned char)text.ptr[i];
-        if (c < 32 || c == 127 || (!utf8 && c >= 128))
-            text_printf(&out, "\\%03o", c);
+    for (uint32_t length; text.len; text.ptr += length, text.len -= length) {
+        char c = *text.ptr;
+        if (!str_shows(text, &length))
+            put_octal(&out, (Str){text.ptr, length});
         else if (c == '"' || c == '\\' || c == '?') /* ??/ is a trigraph */
             text_printf(&out, "\\%c", c);
         else
-            text_char(&out, (char)c);
+            text_put(&out, text.ptr, length);
     }
     Str copy = str_copy(arena, text_view(&out));
     text_free(&out);

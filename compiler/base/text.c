@@ -151,56 +151,67 @@ uint32_t str_hash(Str s) /* FNV-1a: for tables in memory, never stored */
     return hash;
 }
 
-/* Bytes of the character that begins here, by RFC 3629; 0 when none does. */
-static uint32_t utf8_length(const unsigned char *at, uint32_t left)
+uint32_t str_character(Str s, uint32_t *code)
 {
     static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    const unsigned char *at = (const unsigned char *)s.ptr;
     uint32_t length = at[0] < 0x80 ? 1 : at[0] < 0xc0 ? 0 : at[0] < 0xe0 ? 2 : at[0] < 0xf0 ? 3 : at[0] < 0xf8 ? 4 : 0;
-    if (length <= 1 || length > left)
-        return length > left ? 0 : length;
-    uint32_t code = at[0] & (0x7fu >> length);
+    *code = at[0];
+    if (length <= 1 || length > s.len)
+        return length > s.len ? 0 : length;
+    *code &= 0x7fu >> length;
     for (uint32_t i = 1; i < length; i++) {
         if ((at[i] & 0xc0) != 0x80)
             return 0;
-        code = code << 6 | (at[i] & 0x3fu);
+        *code = *code << 6 | (at[i] & 0x3fu);
     }
-    bool surrogate = code >= 0xd800 && code < 0xe000;
-    return code < least[length] || code > 0x10ffff || surrogate ? 0 : length;
+    bool surrogate = *code >= 0xd800 && *code < 0xe000;
+    return *code < least[length] || *code > 0x10ffff || surrogate ? 0 : length;
 }
 
 bool str_is_utf8(Str s)
 {
-    for (uint32_t i = 0, length; i < s.len; i += length) {
-        const unsigned char *at = (const unsigned char *)s.ptr + i;
-        length = *at < 0x80 ? 1 : utf8_length(at, s.len - i);
+    for (uint32_t i = 0, length, code; i < s.len; i += length) {
+        length = s.ptr[i] & 0x80 ? str_character((Str){s.ptr + i, s.len - i}, &code) : 1;
         if (!length)
             return false;
     }
     return true;
 }
 
-/* Bytes of the character that `s` begins with; 0 of one that is no UTF-8, or steers the terminal. */
-static uint32_t shown_length(Str s)
+/* Control characters, and what turns the direction of text: Unicode's Bidi_Control. */
+static bool steers(uint32_t code)
 {
-    const unsigned char *at = (const unsigned char *)s.ptr;
-    uint32_t length = utf8_length(at, s.len);
-    bool control = at[0] < 32 || at[0] == 127 || (length == 2 && at[0] == 0xc2 && at[1] < 0xa0);
-    return control ? 0 : length;
+    bool control = code < 0x20 || (code >= 0x7f && code < 0xa0);
+    bool mark = code == 0x61c || code == 0x200e || code == 0x200f;
+    return control || mark || (code >= 0x202a && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069);
+}
+
+bool str_shows(Str s, uint32_t *length)
+{
+    uint32_t code, bytes = str_character(s, &code);
+    *length = bytes ? bytes : 1;
+    return bytes && !steers(code);
+}
+
+void text_put_bytes(Text *text, Str s)
+{
+    for (uint32_t i = 0; i < s.len; i++)
+        text_printf(text, "\\x%02x", (unsigned char)s.ptr[i]);
 }
 
 uint32_t text_put_shown(Text *text, Str s)
 {
     uint32_t columns = 0;
     for (uint32_t length; s.len; s.ptr += length, s.len -= length) {
-        length = shown_length(s);
-        if (length)
+        bool shown = str_shows(s, &length), tab = *s.ptr == '\t';
+        if (shown)
             text_put(text, s.ptr, length);
-        else if (*s.ptr == '\t')
+        else if (tab)
             text_char(text, ' ');
         else
-            text_printf(text, "\\x%02x", (unsigned char)*s.ptr);
-        columns += length || *s.ptr == '\t' ? 1 : 4;
-        length = length ? length : 1;
+            text_put_bytes(text, (Str){s.ptr, length});
+        columns += shown || tab ? 1 : 4 * length;
     }
     return columns;
 }

@@ -38,6 +38,12 @@ int str_compare(Str a, Str b); /* by bytes, a prefix first */
 bool str_ends(Str s, const char *suffix);
 uint32_t str_hash(Str s);
 bool str_is_utf8(Str s);
+/* The bytes of the character that `s` begins with, by RFC 3629, and its code; 0 of what is no UTF-8. */
+uint32_t str_character(Str s, uint32_t *code);
+/* Does that character show as itself?  Not what is no UTF-8, nor what steers a terminal (control characters) or turns
+ * the direction of the text around it, so that code is not what it looks like (U+202E; "Trojan Source").  `length`: its
+ * bytes, 1 of what is no UTF-8. */
+bool str_shows(Str s, uint32_t *length);
 /* Is `other` what the word was meant to be?  One slip (a character changed, added, left out, two
  * that change places) in every three; another
  * case of a letter is none. */
@@ -53,8 +59,9 @@ void text_put(Text *text, const char *bytes, size_t count);
 void text_str(Text *text, Str s);
 void text_char(Text *text, char c);
 void text_fill(Text *text, char c, size_t count);
-/* What anybody may have written, as a terminal can show it on one line: `\x1b` for what is no UTF-8 or would steer the
- * terminal, a blank for a tab.  Returns the columns that it takes, one for each character. */
+void text_put_bytes(Text *text, Str s); /* each as `\x1b` */
+/* What anybody may have written, as a terminal can show it on one line: `\x1b` for the bytes of what does not show,
+ * a blank for a tab.  Returns the columns that it takes, one for each character. */
 uint32_t text_put_shown(Text *text, Str s);
 Str str_shown(Arena *arena, Str s); /* the same as a slice */
 void text_printf(Text *text, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -157,10 +157,10 @@ void plan_put_elided(Text *out, Str s, int columns); /* in so many columns, the 
 /* What has no room for a table: numbers with their labels, set in by two, as many in a line as fit; values have `width`
  * columns, so that those of several calls stand below each other. */
 void plan_put_pairs(Text *out, const char *const *label, const Str *value, uint32_t count, int width, int columns);
-uint32_t plan_character(Str s);          /* the length of the well-formed UTF-8 sequence at s, or 0 */
-bool plan_is_text(Str s);                /* UTF-8 without control characters */
-Str plan_printable(Arena *arena, Str s); /* a copy with ? where it is no text */
-void plan_json_string(Text *out, Str s); /* with its quotes; bytes that are not UTF-8 become U+FFFD */
-void plan_escape_xml(Text *out, Str s);  /* for text and attributes; U+FFFD where XML knows no such character */
+bool plan_is_text(Str s);                        /* UTF-8 of characters that show as themselves */
+Str plan_printable(Arena *arena, Str s);         /* a copy with ? for those that do not */
+void plan_put_printable(Text *out, Text *lines); /* the same of several lines, which are freed */
+void plan_json_string(Text *out, Str s);         /* with its quotes; bytes that are not UTF-8 become U+FFFD */
+void plan_escape_xml(Text *out, Str s);          /* for text and attributes; U+FFFD where XML knows no such character */
 
 #endif

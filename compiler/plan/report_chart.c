@@ -494,11 +494,19 @@ static void put_peak(Text *out, const PlanReport *r, uint32_t columns)
     text_free(&line);
 }
 
-void plan_print_chart(Text *out, const PlanReport *r, uint32_t columns)
+static void print_chart(Text *out, const PlanReport *r, uint32_t columns)
 {
     uint32_t width = columns < MARGIN + 20 ? 20 : columns - MARGIN;
     put_title(out, r, columns);
     for (uint32_t region = 0; region < (r->region_count ? r->region_count : 1); region++)
         chart_region(out, r, region, width);
     put_peak(out, r, columns);
+}
+
+/* Names may be a stranger's, and this goes to a terminal. */
+void plan_print_chart(Text *out, const PlanReport *r, uint32_t columns)
+{
+    Text lines = {0};
+    print_chart(&lines, r, columns);
+    plan_put_printable(out, &lines);
 }

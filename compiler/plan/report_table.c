@@ -244,7 +244,7 @@ static void put_head(Text *out, const PlanReport *r, const Widths *w)
     text_printf(out, r->region_count > 1 ? "  region  reuses\n" : "  reuses\n");
 }
 
-void plan_print_table(Text *out, const PlanReport *r, uint32_t columns)
+static void print_table(Text *out, const PlanReport *r, uint32_t columns)
 {
     Widths w = widths_of(r);
     bool table = !columns || fit(&w, (int)columns, r->region_count > 1 ? 8 : 0);
@@ -259,4 +259,12 @@ void plan_print_table(Text *out, const PlanReport *r, uint32_t columns)
     print_totals(&totals, r, (int)columns);
     plan_put_folded(out, text_view(&totals), columns ? (int)columns : INT_MAX, columns);
     text_free(&totals);
+}
+
+/* Names may be a stranger's, and this goes to a terminal. */
+void plan_print_table(Text *out, const PlanReport *r, uint32_t columns)
+{
+    Text lines = {0};
+    print_table(&lines, r, columns);
+    plan_put_printable(out, &lines);
 }

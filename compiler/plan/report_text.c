@@ -131,53 +131,41 @@ void plan_put_pairs(Text *out, const char *const *label, const Str *value, uint3
     }
 }
 
-uint32_t plan_character(Str s)
-{
-    unsigned char c = (unsigned char)s.ptr[0];
-    uint32_t n = c < 0x80 ? 1 : c >= 0xc2 && c < 0xe0 ? 2 : c >= 0xe0 && c < 0xf0 ? 3 : c >= 0xf0 && c < 0xf5 ? 4 : 0;
-    if (n > s.len)
-        return 0;
-    for (uint32_t i = 1; i < n; i++)
-        if (((unsigned char)s.ptr[i] & 0xc0) != 0x80)
-            return 0;
-    unsigned char second = n > 1 ? (unsigned char)s.ptr[1] : 0;
-    bool overlong = (c == 0xe0 && second < 0xa0) || (c == 0xf0 && second < 0x90);
-    bool beyond = (c == 0xed && second >= 0xa0) || (c == 0xf4 && second >= 0x90); /* surrogates; above U+10FFFF */
-    return overlong || beyond ? 0 : n;
-}
-
 bool plan_is_text(Str s)
 {
-    for (uint32_t n; s.len; s.ptr += n, s.len -= n) {
-        n = plan_character(s);
-        unsigned char first = (unsigned char)s.ptr[0], second = n > 1 ? (unsigned char)s.ptr[1] : 0;
-        if (!n || first < 32 || first == 127 || (first == 0xc2 && second < 0xa0))
+    for (uint32_t n; s.len; s.ptr += n, s.len -= n)
+        if (!str_shows(s, &n))
             return false;
-    }
     return true;
+}
+
+static void put_printable(Text *out, Str s, bool lines)
+{
+    for (uint32_t n; s.len; s.ptr += n, s.len -= n) {
+        bool shown = str_shows(s, &n) || (lines && *s.ptr == '\n');
+        text_str(out, shown ? (Str){s.ptr, n} : STR("?"));
+    }
+}
+
+void plan_put_printable(Text *out, Text *lines)
+{
+    put_printable(out, text_view(lines), true);
+    text_free(lines);
 }
 
 Str plan_printable(Arena *arena, Str s)
 {
     Text text = {0};
-    for (uint32_t n; s.len; s.ptr += n, s.len -= n) {
-        n = plan_character(s);
-        if (n && plan_is_text((Str){s.ptr, n}))
-            text_put(&text, s.ptr, n);
-        else
-            text_char(&text, '?');
-        n = n ? n : 1;
-    }
+    put_printable(&text, s, false);
     Str copy = str_copy(arena, text_view(&text));
     text_free(&text);
     return copy;
 }
 
-/* XML has no control characters, not even escaped, nor the two noncharacters U+FFFE and U+FFFF. */
-static bool fit_for_xml(Str s)
+/* XML has no control characters, not even escaped, nor these two. */
+static bool is_noncharacter(Str character)
 {
-    bool noncharacter = s.len == 3 && memcmp(s.ptr, "\xef\xbf", 2) == 0 && (unsigned char)s.ptr[2] >= 0xbe;
-    return s.len > 0 && (unsigned char)s.ptr[0] >= 32 && !noncharacter;
+    return str_eq(character, STR("\xef\xbf\xbe")) || str_eq(character, STR("\xef\xbf\xbf")); /* U+FFFE, U+FFFF */
 }
 
 static const char *entity_of(char c)
@@ -199,35 +187,28 @@ static const char *entity_of(char c)
 void plan_escape_xml(Text *out, Str s)
 {
     for (uint32_t n; s.len; s.ptr += n, s.len -= n) {
-        n = plan_character(s);
-        const char *entity = n == 1 ? entity_of(s.ptr[0]) : NULL;
-        if (!fit_for_xml((Str){s.ptr, n}))
+        bool shown = str_shows(s, &n);
+        const char *entity = entity_of(s.ptr[0]);
+        if (!shown || is_noncharacter((Str){s.ptr, n}))
             text_printf(out, "\xef\xbf\xbd");
         else if (entity)
             text_printf(out, "%s", entity);
         else
             text_put(out, s.ptr, n);
-        n = n ? n : 1;
     }
 }
 
 void plan_json_string(Text *out, Str s)
 {
     text_char(out, '"');
-    while (s.len) {
-        unsigned char c = (unsigned char)s.ptr[0];
-        uint32_t n = plan_character(s);
-        if (c == '"' || c == '\\')
-            text_printf(out, "\\%c", c);
-        else if (n && !plan_is_text((Str){s.ptr, n}))
-            text_printf(out, "\\u%04x", n == 1 ? c : (unsigned char)s.ptr[1]); /* U+0080 to U+009F are c2 80 to c2 9f */
-        else if (n)
+    for (uint32_t n, code; s.len; s.ptr += n, s.len -= n) {
+        bool shown = str_shows(s, &n);
+        if (*s.ptr == '"' || *s.ptr == '\\')
+            text_printf(out, "\\%c", *s.ptr);
+        else if (shown)
             text_put(out, s.ptr, n);
         else
-            text_printf(out, "\\ufffd");
-        n = n ? n : 1;
-        s.ptr += n;
-        s.len -= n;
+            text_printf(out, "\\u%04x", str_character(s, &code) ? code : 0xfffd); /* none of them lies beyond U+FFFF */
     }
     text_char(out, '"');
 }

@@ -12,14 +12,11 @@
 /* Control characters of names are none that an SVG could hold. */
 static void quoted(Text *out, Str text)
 {
-    for (uint32_t i = 0; i < text.len; i++) {
-        bool control = (unsigned char)text.ptr[i] < 32 || text.ptr[i] == 127;
-        if (text.ptr[i] == '"' || text.ptr[i] == '\\')
+    for (uint32_t length; text.len; text.ptr += length, text.len -= length) {
+        bool shown = str_shows(text, &length);
+        if (*text.ptr == '"' || *text.ptr == '\\')
             text_char(out, '\\');
-        if (control)
-            text_str(out, STR("\xef\xbf\xbd"));
-        else
-            text_char(out, text.ptr[i]);
+        text_str(out, shown ? (Str){text.ptr, length} : STR("\xef\xbf\xbd"));
     }
 }
 

@@ -94,7 +94,7 @@ static void show_outputs(Cli *cli, const Model *model, const Tensor *const *outp
     Text out = {0};
     for (uint32_t i = 0; i < model->graph->output_count; i++) {
         int64_t count = shape_elements(&output[i]->type->shape);
-        text_printf(&out, STR_FMT ": " STR_FMT, STR_ARG(model->graph->output[i].name),
+        text_printf(&out, STR_FMT ": " STR_FMT, STR_ARG(str_shown(&cli->arena, model->graph->output[i].name)),
                     STR_ARG(type_show(&cli->arena, output[i]->type)));
         if (top) {
             text_char(&out, '\n');
@@ -160,7 +160,7 @@ static bool evaluate(Cli *cli, const Graph *graph, const Tensor *const *input, E
     return true;
 }
 
-static int check(const Model *model, const Tensor *const *got, const Expected *want)
+static int check(Cli *cli, const Model *model, const Tensor *const *got, const Expected *want)
 {
     int status = STATUS_OK;
     Text out = {0};
@@ -170,7 +170,8 @@ static int check(const Model *model, const Tensor *const *got, const Expected *w
         bool good = relative <= want->within[i];
         text_printf(&out,
                     "check " STR_FMT ": largest error %.3g, %.3g of the largest value, at element %" PRId64 ": %s\n",
-                    STR_ARG(model->graph->output[i].name), d.largest, relative, d.at, good ? "agrees" : "DIFFERS");
+                    STR_ARG(str_shown(&cli->arena, model->graph->output[i].name)), d.largest, relative, d.at,
+                    good ? "agrees" : "DIFFERS");
         status = good ? status : STATUS_INPUT;
     }
     cli_put_rows(&out);
@@ -196,7 +197,7 @@ static int finish(Cli *cli, const Model *model, const Tensor *const *output, con
 {
     cli_step(cli, NULL);
     show_outputs(cli, model, output, top);
-    int status = expected ? check(model, output, expected) : STATUS_OK;
+    int status = expected ? check(cli, model, output, expected) : STATUS_OK;
     int written = outputs_write(cli, model, output);
     return written ? written : status;
 }

@@ -335,16 +335,16 @@ Str lex_unescape(Arena *arena, Str text)
 void lex_put_escaped(Text *out, Str s, char quote)
 {
     text_char(out, quote);
-    for (uint32_t i = 0; i < s.len; i++) {
-        char c = s.ptr[i];
-        if (c == quote || c == '\\')
-            text_printf(out, "\\%c", c);
-        else if (c == '\n')
+    for (uint32_t length; s.len; s.ptr += length, s.len -= length) {
+        bool shown = str_shows(s, &length);
+        if (*s.ptr == quote || *s.ptr == '\\')
+            text_printf(out, "\\%c", *s.ptr);
+        else if (*s.ptr == '\n')
             text_put(out, "\\n", 2);
-        else if ((unsigned char)c < 32 || c == 127)
-            text_printf(out, "\\x%02x", (unsigned)c);
+        else if (shown)
+            text_put(out, s.ptr, length);
         else
-            text_char(out, c);
+            text_put_bytes(out, (Str){s.ptr, length});
     }
     text_char(out, quote);
 }
