@@ -182,3 +182,21 @@ def images_of_integers_of_another_size(t):
 
 if __name__ == "__main__":
     main()
+
+
+@case
+def extents_are_scaled_in_f32(t):
+    """5 * 2.6 is 13 there, and a little less in f64"""
+    x = numpy.arange(5, dtype="f4")
+    for opset, op, operands in ((19, "Resize", ["x", "", "s"]), (9, "Upsample", ["x", "s"])):
+        m = model(graph([node(op, operands, ["y"])], [value("x", [5])], [value("y", None)], [tensor("s", numpy.array([2.6], "f4"))]), opset=opset)
+        assert t.value(m, x=x).shape == (13,)
+
+
+@case
+def whole_coordinates_about_the_middle_stay_whole(t):
+    for extent, scale, mode, want in ((3, 1.5, "floor", [0, 0, 1, 2]), (3, 1.5, "ceil", [0, 1, 2, 2]), (3, 2.6, "floor", [0, 0, 0, 1, 1, 1, 2]),
+                                      (7, 1.5, "floor", [0, 0, 1, 2, 2, 3, 4, 4, 5, 6])):
+        m = model(graph([node("Resize", ["x", "", "s"], ["y"], coordinate_transformation_mode="half_pixel_symmetric", nearest_mode=mode)],
+                        [value("x", [extent])], [value("y", None)], [tensor("s", numpy.array([scale], "f4"))]), opset=19)
+        numpy.testing.assert_array_equal(t.value(m, x=numpy.arange(extent, dtype="f4")), want)
