@@ -180,10 +180,6 @@ def images_of_integers_of_another_size(t):
     assert "it interpolates truths" in t.run("import", "m.onnx", status=1)
 
 
-if __name__ == "__main__":
-    main()
-
-
 @case
 def extents_are_scaled_in_f32(t):
     """5 * 2.6 is 13 there, and a little less in f64"""
@@ -200,3 +196,7 @@ def whole_coordinates_about_the_middle_stay_whole(t):
         m = model(graph([node("Resize", ["x", "", "s"], ["y"], coordinate_transformation_mode="half_pixel_symmetric", nearest_mode=mode)],
                         [value("x", [extent])], [value("y", None)], [tensor("s", numpy.array([scale], "f4"))]), opset=19)
         numpy.testing.assert_array_equal(t.value(m, x=numpy.arange(extent, dtype="f4")), want)
+
+
+if __name__ == "__main__":
+    main()
