@@ -256,7 +256,7 @@ static bool check_tensors(OnnxNode *node)
 
 static bool write_node(OnnxNode *node)
 {
-    if (!check_tensors(node) || !onnx_check_counts(node))
+    if (!onnx_check_attributes(node) || !check_tensors(node) || !onnx_check_counts(node))
         return false;
     if (is_foldable(node) && fold(node))
         return true;

@@ -78,10 +78,7 @@ static bool write_mod(OnnxNode *n)
 
 static bool write_shift(OnnxNode *n)
 {
-    const char *direction = onnx_string(n, "direction", "");
-    bool left = strcmp(direction, "LEFT") == 0;
-    if (!left && strcmp(direction, "RIGHT") != 0)
-        return onnx_no(n, "it shifts neither LEFT nor RIGHT");
+    bool left = strcmp(onnx_string(n, "direction", ""), "LEFT") == 0;
     return onnx_emit(n, "%s = %s(%s, %s)", onnx_out(n, 0), left ? "shift_left" : "shift_right", onnx_in(n, 0),
                      onnx_in(n, 1));
 }

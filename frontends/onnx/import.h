@@ -366,6 +366,9 @@ bool onnx_name_is_free(const OnnxNode *node, uint32_t operand); /* it is a numbe
 /* Are the params that the call has made those of the layer?  False after onnx_no. */
 bool onnx_layer_fits(OnnxNode *node, const OnnxLayer *layer);
 
+/* attributes.c: are they those that the op knows?  False after onnx_no. */
+bool onnx_check_attributes(OnnxNode *node);
+
 /* node.c: for handlers */
 bool onnx_no(OnnxNode *node, const char *format, ...) __attribute__((format(printf, 2, 3))); /* always false */
 const char *onnx_text(const OnnxNode *node, const char *format, ...) __attribute__((format(printf, 2, 3)));
