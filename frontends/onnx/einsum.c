@@ -17,6 +17,7 @@ static bool has_label(const Labels *l, char c)
 
 typedef struct Sum { /* the expression */
     Labels operand[8], result;
+    const char *text[8]; /* of the operands */
     uint32_t operands;
     int64_t extent[128];
     uint32_t dots; /* dimensions that `...` stands for: labels 1, 2, ... */
@@ -43,6 +44,7 @@ static bool take_labels(OnnxNode *n, const char **at, uint32_t dots, Labels *lab
     return true;
 }
 
+/* A label of several operands stands for one extent, or for 1 in some of them. */
 static bool bind_extents(OnnxNode *n, Sum *sum, uint32_t i)
 {
     const Labels *l = &sum->operand[i];
@@ -50,11 +52,32 @@ static bool bind_extents(OnnxNode *n, Sum *sum, uint32_t i)
         return onnx_no(n, "its equation has %u labels for operand %u, of %u dimensions", l->count, i, onnx_rank(n, i));
     for (uint32_t d = 0; d < l->count; d++) {
         int64_t *extent = &sum->extent[(int)l->at[d]], found = onnx_dim(n, i, d);
-        if (*extent >= 0 && *extent != found)
+        const char *before = memchr(l->at, l->at[d], d);
+        bool same = !before || onnx_dim(n, i, before - l->at) == found;
+        if (!same || (*extent >= 0 && *extent != found && *extent != 1 && found != 1))
             return onnx_no(n, "extents of one label differ");
-        *extent = found;
+        if (*extent < 0 || *extent == 1)
+            *extent = found;
     }
     return true;
+}
+
+/* Operand i without the dimensions of 1 whose label stands for more in another */
+static void drop_ones(OnnxNode *n, Sum *sum, uint32_t i)
+{
+    Labels kept = {0}, *l = &sum->operand[i];
+    int64_t dim[MOST_LABELS];
+    for (uint32_t d = 0; d < l->count; d++) {
+        int64_t extent = onnx_dim(n, i, d);
+        if (extent != sum->extent[(int)l->at[d]])
+            continue;
+        dim[kept.count] = extent;
+        kept.at[kept.count++] = l->at[d];
+    }
+    sum->text[i] = onnx_in(n, i);
+    if (kept.count < l->count)
+        sum->text[i] = onnx_text(n, "reshape(%s, shape = %s)", sum->text[i], onnx_list(n, dim, kept.count));
+    *l = kept;
 }
 
 static uint32_t count_dots(const OnnxNode *n, const char *equation)
@@ -196,7 +219,7 @@ static bool write_plain(OnnxNode *n, const Sum *sum, const Plain *plain)
            turned = matrices(plain, plain->column, plain->summed), product = matrices(plain, plain->row, plain->column);
     const Labels *second = &sum->operand[1];
     bool turns = memcmp(second->at, turned.at, turned.count) == 0;
-    const char *x = reordered(n, onnx_in(n, 0), &sum->operand[0], &left), *y = onnx_in(n, 1);
+    const char *x = reordered(n, sum->text[0], &sum->operand[0], &left), *y = sum->text[1];
     const char *z = turns ? onnx_text(n, "matmul(%s, %s, transpose_y = true)", x, y)
                           : onnx_text(n, "%s @ %s", x, reordered(n, y, second, &right));
     return onnx_emit(n, "%s = %s", onnx_out(n, 0), reordered(n, z, &product, &sum->result));
@@ -208,11 +231,13 @@ bool onnx_write_einsum(OnnxNode *n)
     Plain plain;
     if (!parse_equation(n, &sum) || !check_result(n, &sum))
         return false;
+    for (uint32_t i = 0; i < sum.operands; i++)
+        drop_ones(n, &sum, i);
     if (is_plain(&sum, &plain))
         return write_plain(n, &sum, &plain);
     Text tensors = {0}, names = {0};
     for (uint32_t i = 0; i < sum.operands; i++) {
-        text_printf(&tensors, "%s%s", i ? ", " : "", onnx_in(n, i));
+        text_printf(&tensors, "%s%s", i ? ", " : "", sum.text[i]);
         text_printf(&names, i ? ", " : "");
         put_labels(&names, &sum.operand[i]);
     }

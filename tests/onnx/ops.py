@@ -22,6 +22,17 @@ def equations_become_names(t):
 
 
 @case
+def labels_of_one_element_stand_for_many(t):
+    for equation, *shapes in (("...ij,...jk->...ik", [1, 2, 3], [4, 3, 2]), ("b...,a...->...ba", [2, 1], [3, 5]), ("ij,jk->ik", [2, 1], [3, 4]),
+                              ("...a,...a->...", [1, 2], [3, 2]), ("i,i->i", [1], [3]), ("ii,i->i", [1, 1], [3])):
+        x, z = (numpy.random.default_rng(5).normal(size=shape).astype("f4") for shape in shapes)
+        m = model(graph([node("Einsum", ["x", "z"], ["y"], equation=equation)], [value("x", shapes[0]), value("z", shapes[1])], [value("y", None)]))
+        numpy.testing.assert_allclose(t.value(m, x=x, z=z), numpy.einsum(equation, x, z), 1e-5, 1e-6)
+    t.write(model(graph([node("Einsum", ["x"], ["y"], equation="ii->i")], [value("x", [1, 3])], [value("y", None)])))
+    assert "extents of one label differ" in t.run("import", "m.onnx", status=1)
+
+
+@case
 def equations_of_plain_products_are_products(t):
     x, w = (numpy.random.default_rng(i).normal(size=s).astype("f4") for i, s in enumerate([(2, 4, 3), (2, 5, 3)]))
     turned = w.transpose(0, 2, 1)
