@@ -19,6 +19,24 @@ typedef struct Loop {
         bounded; /* it stacks what each round gives, and may end before its last round; asked for when all else fails */
 } Loop;
 
+/* Is one of its slices read, or its shape?  Those that nobody reads are not made, and their number may be unknown. */
+static bool reads_slices(const OnnxNode *n, uint32_t carried)
+{
+    for (uint32_t i = carried; i < n->out_count; i++)
+        if (onnx_wants(n, i) && map_get(n->scope->uses, str_from(n->proto->output[i])) != MAP_NONE)
+            return true;
+    return false;
+}
+
+static void drop_slices(Loop *l)
+{
+    OnnxValue *unread = onnx_value_new(l->node->onnx);
+    unread->bad = true; /* for nodes that read it, and are not read themselves */
+    for (uint32_t i = l->carried; i < l->node->out_count; i++)
+        onnx_set_value(l->node, i, unread);
+    l->stacked = 0;
+}
+
 static bool start_loop(OnnxNode *n, Loop *l)
 {
     const Onnx__GraphProto *body = onnx_body_graph(n, "body");
@@ -32,6 +50,8 @@ static bool start_loop(OnnxNode *n, Loop *l)
     if (body->n_input != l->carried + 2 || body->n_output < l->carried + 1)
         return onnx_no(n, "its body does not fit its operands");
     l->stacked = (uint32_t)body->n_output - 1 - l->carried;
+    if (!reads_slices(n, l->carried))
+        drop_slices(l);
     l->rounds_known = onnx_known_number(n, 0, &l->rounds);
     l->condition_known = !l->conditional || onnx_known_number(n, 1, &l->condition);
     if (!l->conditional)
@@ -291,11 +311,12 @@ static bool write_loop(OnnxNode *n)
     Loop loop;
     if (!start_loop(n, &loop))
         return false;
-    bool countable = (loop.rounds_known || !loop.counted) && loop.condition_known;
+    bool none = (loop.rounds_known && loop.rounds == 0) || (loop.condition_known && loop.condition == 0);
+    bool countable = none || ((loop.rounds_known || !loop.counted) && loop.condition_known);
     if (must_unroll(&loop))
         return countable ? unroll(&loop)
                          : (loop.counted && !loop.rounds_known ? onnx_known(n, 0) : onnx_known(n, 1)) && false;
-    if (n->onnx->block->folding || (countable && loop.rounds_known && (loop.rounds <= 1 || loop.condition == 0)))
+    if (n->onnx->block->folding || none || (countable && loop.rounds_known && loop.rounds <= 1))
         return unroll(&loop);
     uint32_t refusals = n->onnx->refusal_count, nodes = n->onnx->node_count;
     if (write_as_loop(&loop))

@@ -13,13 +13,15 @@ static void count_use(Map *uses, const char *name, uint32_t times)
 
 static bool is_used(const Map *uses, const Onnx__NodeProto *node)
 {
-    for (size_t i = 0; i < node->n_output; i++)
-        if (node->output[i] && map_get(uses, str_from(node->output[i])) != MAP_NONE)
+    for (size_t i = 0; i < node->n_output; i++) {
+        uint32_t times = node->output[i] ? map_get(uses, str_from(node->output[i])) : MAP_NONE;
+        if (times != MAP_NONE && times > 0)
             return true;
+    }
     return false;
 }
 
-/* Shapes are known. */
+/* Shapes are known, and a value is there 0 times for them. */
 static bool reads_shape(const Onnx__NodeProto *node)
 {
     return node->op_type && (strcmp(node->op_type, "Shape") == 0 || strcmp(node->op_type, "Size") == 0);
@@ -29,12 +31,13 @@ static bool reads_shape(const Onnx__NodeProto *node)
  * count.  The nesting is bounded. */
 static void count_nodes(Map *uses, Onnx__NodeProto *const *list, size_t count)
 {
+    list = onnx_in_order(uses->arena, list, count);
     for (size_t i = count; i-- > 0;) {
         const Onnx__NodeProto *node = list[i];
         if (!is_used(uses, node))
             continue;
-        for (size_t k = 0; k < node->n_input && !reads_shape(node); k++)
-            count_use(uses, node->input[k], 1);
+        for (size_t k = 0; k < node->n_input; k++)
+            count_use(uses, node->input[k], !reads_shape(node));
         for (size_t a = 0; a < node->n_attribute; a++) {
             const Onnx__GraphProto *body = node->attribute[a]->g;
             for (size_t o = 0; body && o < body->n_output; o++)

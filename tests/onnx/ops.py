@@ -117,6 +117,33 @@ def loops_of_one_round_and_of_none(t):
 
 
 @case
+def slices_that_nobody_reads_are_not_made(t):
+    """So how many there would be may be known only when running; also where a node that nobody reads reads them"""
+    body = graph([node("Add", ["v", "x"], ["w"]), node("Identity", ["go"], ["on"]), node("Neg", ["w"], ["s"])],
+                 [value("i", [], 7), value("go", [], 9), value("v", [2])], [value("on", [], 9), value("w", [2]), value("s", [2])], name="body")
+    x = numpy.array([1, 2], "f4")
+    for name, others in (("", []), ("z", []), ("z", [node("Neg", ["z"], ["u"])])):
+        m = model(graph([node("Loop", ["n", "", "x"], ["y", name], body=body), *others], [value("x", [2]), value("n", [], 7)], [value("y", None)]))
+        numpy.testing.assert_array_equal(t.value(m, x=x, n=numpy.array(3)), 4 * x)
+    late = graph([node("Neg", ["u"], ["y"]), node("Neg", ["z"], ["u"]), node("Loop", ["n", "", "x"], ["", "z"], body=body)],
+                 [value("x", [2]), value("n", [], 7)], [value("y", None)], [])
+    numpy.testing.assert_array_equal(t.value(model(late), flags=["-D", "n=2"], x=x), [-2 * x, -3 * x])
+    t.write(model(graph([node("Loop", ["n", "", "x"], ["y", "z"], body=body), node("Shape", ["z"], ["s"])], [value("x", [2]), value("n", [], 7)], [value("s", None, 7)])))
+    assert "'n' is known only when running" in t.run("import", "m.onnx", status=1)
+
+
+@case
+def no_rounds_whatever_the_condition_says(t):
+    body = graph([node("Add", ["v", "x"], ["w"]), node("Identity", ["go"], ["on"])],
+                 [value("i", [], 7), value("go", [], 9), value("v", [2])], [value("on", [], 9), value("w", [2]), value("w", [2])], name="body")
+    m = model(graph([node("Loop", ["n", "c", "x"], ["y", "z"], body=body)], [value("x", [2]), value("c", [], 9)], [value("y", None), value("z", None)],
+                    [tensor("n", numpy.array(0))]))
+    x = numpy.array([1, 2], "f4")
+    numpy.testing.assert_array_equal(t.value(m, x=x, c=numpy.array(True)), x)
+    assert t.value(m, "z", x=x, c=numpy.array(True)).shape == (0, 2)
+
+
+@case
 def first_states_that_do_not_fit_are_refused(t):
     shapes = {"x": [2, 1, 3], "w": [1, 8, 3], "r": [1, 8, 2]}
     for more, why in (({"b": None, "l": None, "h": [1, 1, 3]}, "its first states or peepholes do not fit"),
