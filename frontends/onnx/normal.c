@@ -350,8 +350,8 @@ static bool write_cross_entropy(OnnxNode *n)
 }
 
 const OnnxRow onnx_normal[] = {
-    {"BatchNormalization", 6, write_batch_norm, NULL, NULL, false},
-    {"InstanceNormalization", 6, write_instance_norm, NULL, NULL, false},
+    {"BatchNormalization", 1, write_batch_norm, NULL, NULL, false},
+    {"InstanceNormalization", 1, write_instance_norm, NULL, NULL, false},
     {"LayerNormalization", 1, write_layer_norm, NULL, NULL, false}, /* ONNX Runtime writes it below 17, too */
     {"RMSNormalization", 23, write_rms_norm, NULL, NULL, false},
     {"GroupNormalization", 18, write_group_norm, NULL, NULL, false},

@@ -697,6 +697,17 @@ def attributes_that_an_op_does_not_take_are_listed(t):
 
 
 @case
+def ops_of_the_first_opsets(t):
+    """`consumed_inputs` tells a runtime that is no more which operand it may write over"""
+    x = numpy.array([[-2, -0.5, 0, 0.5, 2]], "f4")
+    for op, want, row in (("Relu", numpy.maximum(x, 0), {}), ("Neg", -x, {}), ("Tanh", numpy.tanh(x), {}), ("Sigmoid", 1 / (1 + numpy.exp(-x)), {}),
+                          ("Clip", numpy.clip(x, -1, 1), {"min": -1.0, "max": 1.0}), ("LeakyRelu", numpy.where(x < 0, 0.5 * x, x), {"alpha": 0.5}),
+                          ("Selu", 1.0507 * numpy.where(x < 0, 1.6732 * numpy.expm1(x), x), {})):
+        m = model(graph([node(op, ["x"], ["y"], consumed_inputs=[0], **row)], [value("x", [1, 5])], [value("y", None)]), opset=1)
+        numpy.testing.assert_allclose(t.value(m, x=x), want, 2e-6, 1e-7)
+
+
+@case
 def notes_and_attributes_of_other_domains_are_passed_over(t):
     m = model(graph([node("Relu", ["x"], ["r"], _made_by="us"), node("QuickGelu", ["r"], ["q"], domain="com.microsoft", alpha=1.0, more=3),
                      node("SimplifiedLayerNormalization", ["q", "w"], ["y"], axis=-1, epsilon=1e-5)],
