@@ -13,6 +13,12 @@ static const char *text_of(const char *text)
 
 /* Extents */
 
+/* A negative one is open, as runtimes take it. */
+static bool is_stated(const Onnx__TensorShapeProto__Dimension *dim)
+{
+    return dim->has_dim_value && dim->dim_value >= 0;
+}
+
 static bool read_extent(Onnx *onnx, uint32_t flag, int64_t *extent)
 {
     const Define *define = &onnx->options->define[flag];
@@ -25,19 +31,32 @@ static bool read_extent(Onnx *onnx, uint32_t flag, int64_t *extent)
                      STR_ARG(define->value));
 }
 
-/* Of a flag of this name: that of an extent, or of its position in an input. */
+static bool is_whole(Str text)
+{
+    for (uint32_t i = 0; i < text.len; i++)
+        if (text.ptr[i] < '0' || text.ptr[i] > '9')
+            return false;
+    return text.len > 0;
+}
+
+/* Of a flag of this name: that of an extent, or of its position in an input.  Where an input has the name, too, what is
+ * no number is the input. */
 static bool take_named(Onnx *onnx, Str name, int64_t *extent)
 {
-    for (uint32_t i = 0; name.len && !onnx->failed && i < onnx->options->define_count; i++)
-        if (!onnx->options->define[i].file && str_eq(onnx->options->define[i].name, name))
+    bool input = name.len && map_get(&onnx->inputs, name) != MAP_NONE;
+    for (uint32_t i = 0; name.len && !onnx->failed && i < onnx->options->define_count; i++) {
+        const Define *define = &onnx->options->define[i];
+        if (!define->file && str_eq(define->name, name) && (!input || is_whole(define->value)))
             return read_extent(onnx, i, extent);
+    }
     return false;
 }
 
 /* Of a flag, or a file, for extent d of an input. */
 static bool take_position(Onnx *onnx, const char *input, uint32_t rank, uint32_t d, int64_t *extent)
 {
-    if (take_named(onnx, str_format(onnx->arena, "%s.%u", input, d), extent))
+    if (take_named(onnx, str_format(onnx->arena, "%s.%u", input, d), extent) ||
+        take_named(onnx, str_format(onnx->arena, "%s.%u", onnx_identifier(onnx, input), d), extent))
         return true;
     for (uint32_t i = 0; !onnx->failed && i < onnx->options->define_count; i++)
         if (nnc_file_extent(&onnx->options->define[i], str_from(input), rank, d, extent) ||
@@ -52,16 +71,21 @@ static bool flag_names(Str flag, Str name)
     return flag.len > name.len && memcmp(flag.ptr, name.ptr, name.len) == 0 && flag.ptr[name.len] == '=';
 }
 
-/* `image=1x3x224x224`: the part behind the name; empty where no flag has it. */
-static Str shape_flag(const Onnx *onnx, const char *input)
+static Str flag_of(const Onnx *onnx, Str name)
 {
-    Str name = str_from(input);
     for (uint32_t i = 0; i < onnx->options->shape_count; i++) {
         Str flag = onnx->options->shape[i];
         if (flag_names(flag, name))
             return (Str){flag.ptr + name.len + 1, flag.len - name.len - 1};
     }
     return (Str){0};
+}
+
+/* `image=1x3x224x224`: the part behind the name, of the file or of the text; empty where no flag has it. */
+static Str shape_flag(Onnx *onnx, const char *input)
+{
+    Str flag = flag_of(onnx, str_from(input));
+    return flag.len ? flag : flag_of(onnx, str_from(onnx_identifier(onnx, input)));
 }
 
 static bool parse_shape(Onnx *onnx, Str flag, Shape *shape)
@@ -71,8 +95,8 @@ static bool parse_shape(Onnx *onnx, Str flag, Shape *shape)
     *shape = (Shape){0};
     for (; *at && !str_is(flag, "scalar"); at = *end ? end + 1 : end) {
         int64_t extent = strtoll(at, &end, 10);
-        if (end == at || (*end && *end != 'x' && *end != ',') || extent < 0 || extent > INT32_MAX ||
-            shape->rank == MAX_RANK)
+        bool last = !*end, more = (*end == 'x' || *end == ',') && end[1];
+        if (end == at || (!last && !more) || extent < 0 || extent > INT32_MAX || shape->rank == MAX_RANK)
             return onnx_fail(onnx, "--shape wants extents such as 1x3x224x224, not " STR_FMT, STR_ARG(flag));
         shape->dim[shape->rank++] = extent;
     }
@@ -162,16 +186,16 @@ static bool input_shape(Onnx *onnx, const char *name, const Onnx__TensorShapePro
         const Onnx__TensorShapeProto__Dimension *dim = stated->dim[d];
         const char *symbol = text_of(dim->dim_param);
         bool given = flag.len || take_named(onnx, str_from(symbol), &shape->dim[d]) ||
-                     (!dim->has_dim_value && take_position(onnx, name, shape->rank, d, &shape->dim[d])) ||
+                     (!is_stated(dim) && take_position(onnx, name, shape->rank, d, &shape->dim[d])) ||
                      shared_extent(onnx, symbol, &shape->dim[d]);
         if (flag.len && *symbol && !agrees(onnx, name, d, symbol, shape->dim[d]))
             return false;
-        if (onnx->failed || (!given && !dim->has_dim_value))
+        if (onnx->failed || (!given && !is_stated(dim)))
             return !onnx->failed && open_extent(onnx, name, d, symbol);
-        if (dim->has_dim_value && flag.len && shape->dim[d] != dim->dim_value)
+        if (is_stated(dim) && flag.len && shape->dim[d] != dim->dim_value)
             return onnx_fail(onnx, "--shape %s=" STR_FMT ": its extent %u is %lld", name, STR_ARG(flag), d,
                              (long long)dim->dim_value);
-        if (dim->has_dim_value)
+        if (is_stated(dim))
             shape->dim[d] = dim->dim_value;
     }
     return true;
@@ -197,14 +221,46 @@ static const Type *input_type(Onnx *onnx, const Onnx__ValueInfoProto *input)
     return module_type(onnx->module, dtype, &shape, (Layout){0});
 }
 
-/* `-D axes=[0,2]` makes a constant of an input. */
-static const Define *constant_flag(Onnx *onnx, const char *name)
+static bool has_symbol(const Onnx__ValueInfoProto *input, const char *symbol)
 {
-    for (uint32_t i = 0; i < onnx->options->define_count; i++)
-        if (str_is(onnx->options->define[i].name, name) && !onnx->options->define[i].file) {
-            onnx->define_used[i] = true;
-            return &onnx->options->define[i];
-        }
+    const Onnx__TypeProto__TensorType *tensor = input->type ? input->type->tensor_type : NULL;
+    for (size_t d = 0; tensor && tensor->shape && d < tensor->shape->n_dim; d++)
+        if (strcmp(text_of(tensor->shape->dim[d]->dim_param), symbol) == 0)
+            return true;
+    return false;
+}
+
+static bool is_one_number(const Onnx__ValueInfoProto *input)
+{
+    const Onnx__TypeProto__TensorType *tensor = input->type ? input->type->tensor_type : NULL;
+    for (size_t d = 0; tensor && tensor->shape && d < tensor->shape->n_dim; d++)
+        if (!is_stated(tensor->shape->dim[d]) || tensor->shape->dim[d]->dim_value != 1)
+            return false;
+    return tensor && tensor->shape;
+}
+
+/* `-D n=3`, where an extent is called as the input, is the extent; but a number that is an input may be both. */
+static bool means_extent(const Onnx *onnx, const Onnx__ValueInfoProto *input, const Define *define)
+{
+    const char *name = text_of(input->name);
+    bool symbol = false;
+    for (size_t i = 0; i < onnx->model->graph->n_input; i++)
+        symbol |= has_symbol(onnx->model->graph->input[i], name);
+    return symbol && is_whole(define->value) && !is_one_number(input);
+}
+
+/* `-D axes=[0,2]` makes a constant of an input, by its name in the file or in the text. */
+static const Define *constant_flag(Onnx *onnx, const Onnx__ValueInfoProto *input)
+{
+    const char *name = text_of(input->name);
+    for (uint32_t i = 0; i < onnx->options->define_count; i++) {
+        const Define *define = &onnx->options->define[i];
+        bool named = str_is(define->name, name) || str_is(define->name, onnx_identifier(onnx, name));
+        if (!named || define->file || means_extent(onnx, input, define))
+            continue;
+        onnx->define_used[i] = true;
+        return define;
+    }
     return NULL;
 }
 
@@ -215,7 +271,7 @@ static bool constant_shape(const Onnx__TensorShapeProto *stated, int64_t count, 
     int64_t elements;
     *shape = (Shape){.rank = stated ? (uint32_t)least(stated->n_dim, MAX_RANK) : count != 1, .dim = {count}};
     for (uint32_t d = 0; stated && d < shape->rank; d++) {
-        bool given = stated->dim[d]->has_dim_value;
+        bool given = is_stated(stated->dim[d]);
         shape->dim[d] = given ? stated->dim[d]->dim_value : 1;
         open = given ? open : d;
     }
@@ -344,7 +400,7 @@ static bool import_list(Onnx *onnx, OnnxScope *scope, const char *name, const On
 static bool import_input(Onnx *onnx, OnnxScope *scope, const Onnx__ValueInfoProto *input)
 {
     const char *name = text_of(input->name);
-    const Define *constant = constant_flag(onnx, name);
+    const Define *constant = constant_flag(onnx, input);
     if (onnx_lookup_here(scope, onnx, name))
         return onnx_fail(onnx, "two inputs are called '%s'", name);
     if (constant)
@@ -369,7 +425,7 @@ static bool check_shape_flag(Onnx *onnx, const Map *weights, Str flag)
         Str name = str_from(text_of(graph->input[i]->name));
         if (map_get(weights, name) != MAP_NONE)
             continue;
-        if (flag_names(flag, name))
+        if (flag_names(flag, name) || flag_names(flag, str_from(onnx_identifier(onnx, name.ptr))))
             return true;
         only = name.ptr;
         count++;

@@ -129,7 +129,7 @@ CASES = {
     "functions that double too often": (calls_double(40), "deep"),
     "an output that nothing gives": (simple(nodes=[]), "no node gives it"),
     "no outputs": (simple(outputs=[]), "it has no outputs"),
-    "a negative extent": (simple(inputs=[value("x", [-2, 3])]), "is no shape"),
+    "a negative extent": (simple(inputs=[value("x", [-2, 3])]), "its extent 0 is open"),
     "a huge extent": (simple(inputs=[value("x", [1 << 40, 1 << 40])]), "is no shape"),
     "nine dimensions": (simple(inputs=[value("x", [1] * 9)]), "at most 8"),
     "a weight with a negative extent": (simple([external("w", [-1, 3], "w.bin")], WEIGHT), "its shape is no shape"),

@@ -251,6 +251,41 @@ def symbols_by_name_by_position_and_by_shape(t):
 
 
 @case
+def negative_extents_are_open(t):
+    t.write(model(graph([node("Relu", ["x"], ["y"])], [value("x", [-1, 3])], [value("y", None)])))
+    for flags in (["--shape", "x=2x3"], ["-D", "x.0=2"]):
+        assert "x: f32[2, 3]" in t.run("import", "m.onnx", *flags)
+    assert "its extent 0 is open; give it with -D x.0=N" in t.run("import", "m.onnx", status=1)
+
+
+@case
+def flags_name_inputs_as_the_file_or_the_text(t):
+    t.write(model(graph([node("Relu", ["x:0"], ["y"])], [value("x:0", [-1, 3])], [value("y", None)])))
+    for flags in (["--shape", "x:0=2x3"], ["--shape", "x.0=2x3"], ["-D", "x:0.0=2"], ["-D", "x.0.0=2"]):
+        assert "x.0: f32[2, 3]" in t.run("import", "m.onnx", *flags)
+    for shape in ("2x3x", "x2x3", "2xx3", "2x3y"):
+        assert "--shape wants extents" in t.run("import", "m.onnx", "--shape", f"x:0={shape}", status=1)
+
+
+@case
+def an_extent_that_is_called_as_an_input(t):
+    """-D of a number is the extent, of a list the input; of a number that is an input both"""
+    t.write(model(graph([node("Add", ["x", "z"], ["y"])], [value("x", ["x"]), value("z", ["x"])], [value("y", None)])))
+    assert "x: f32[2], z: f32[2]" in t.run("import", "m.onnx", "-D", "x=2")
+    assert "(z: f32[2])" in t.run("import", "m.onnx", "-D", "x=[1,2]", "--shape", "z=2")
+    t.write(model(graph([node("Add", ["x", "z"], ["y"])], [value("x", []), value("z", ["x"])], [value("y", None)])))
+    assert "(z: f32[2])" in t.run("import", "m.onnx", "-D", "x=2")
+
+
+@case
+def elements_lie_in_the_folder_however_that_is_said(t):
+    (t.folder / "sub").mkdir()
+    (t.folder / "w.bin").write_bytes(numpy.array([1, 2], "f4").tobytes())
+    m = model(graph([node("Add", ["x", "w"], ["y"])], [value("x", [2])], [value("y", None)], [external("w", [2], "./sub/../w.bin")]))
+    numpy.testing.assert_array_equal(t.value(m, x=numpy.zeros(2, "f4")), [1, 2])
+
+
+@case
 def open_extents_are_those_of_files(t):
     """Of the input's own file, and of another's where both have one name; a flag goes before."""
     t.write(model(graph([node("MatMul", ["a:0", "b:0"], ["y:0"])], [value("a:0", ["n", "k"]), value("b:0", ["k", "m"])], [value("y:0", None)])))
