@@ -75,16 +75,21 @@ static bool fail(Taking *t, const char *why)
 
 /* Elements in another file */
 
+/* Part for part it never goes above the folder: `sub/../w.bin` is in it. */
 static bool is_inside(Str location)
 {
+    int32_t depth = 0;
     if (!location.len || location.ptr[0] == '/' || memchr(location.ptr, '\\', location.len) ||
         memchr(location.ptr, 0, location.len))
         return false;
-    for (uint32_t i = 0; i + 1 < location.len; i++)
-        if (location.ptr[i] == '.' && location.ptr[i + 1] == '.' && (i == 0 || location.ptr[i - 1] == '/') &&
-            (i + 2 == location.len || location.ptr[i + 2] == '/'))
-            return false;
-    return true;
+    for (const char *at = location.ptr, *end = at + location.len; at < end && depth >= 0; at++) {
+        const char *slash = memchr(at, '/', (size_t)(end - at));
+        Str part = {at, (uint32_t)((slash ? slash : end) - at)};
+        at += part.len;
+        if (part.len && !str_is(part, "."))
+            depth += str_is(part, "..") ? -1 : 1;
+    }
+    return depth >= 0;
 }
 
 static Str folder_of(Str path)
