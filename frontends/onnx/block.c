@@ -188,16 +188,42 @@ static bool evaluate(OnnxNode *node, Graph *graph, const Tensor **result)
     return reference && eval_graph_within(reference, node->onnx->arena, NULL, result, NULL, &node->onnx->work);
 }
 
+static const Tensor *first_entries(Onnx *onnx, const Tensor *tensor, uint32_t axis, int64_t count)
+{
+    Shape shape = tensor->type->shape;
+    size_t slices = 1, entry = dtype_bytes(tensor->type->dtype), extent = (size_t)shape.dim[axis];
+    for (uint32_t d = 0; d < axis; d++)
+        slices *= (size_t)shape.dim[d];
+    for (uint32_t d = axis + 1; d < shape.rank; d++)
+        entry *= (size_t)shape.dim[d];
+    shape.dim[axis] = count;
+    Tensor *cut = tensor_new(onnx->arena, module_type(onnx->module, tensor->type->dtype, &shape, (Layout){0}));
+    for (size_t i = 0; i < slices; i++)
+        memcpy((char *)cut->data + i * (size_t)count * entry, (const char *)tensor->data + i * extent * entry,
+               (size_t)count * entry);
+    return cut;
+}
+
+/* Of what is as large as data say these are there, now that the data are known. */
+static const Tensor *what_is_there(const OnnxNode *node, uint32_t i, const Tensor *found, const Tensor *many)
+{
+    bool counted = many && i < COUNTED_RESULTS && (node->counted >> i & 1);
+    return counted ? first_entries(node->onnx, found, node->count_axis[i], onnx_int_at(many, 0)) : found;
+}
+
 static bool take_evaluated(OnnxNode *node)
 {
     Onnx *onnx = node->onnx;
-    Str *name = ARENA_ARRAY(onnx->arena, Str, node->out_count + 1);
-    const Tensor **result = ARENA_ARRAY(onnx->arena, const Tensor *, node->out_count + 1);
+    Str *name = ARENA_ARRAY(onnx->arena, Str, node->out_count + 2);
+    const Tensor **result = ARENA_ARRAY(onnx->arena, const Tensor *, node->out_count + 2);
     uint32_t count = 0, next = 0;
 
     for (uint32_t i = 0; i < node->out_count; i++)
         if (!node->out[i] && node->out_name[i] && onnx_wants(node, i))
             name[count++] = str_from(node->out_name[i]);
+    uint32_t results = count;
+    if (node->count)
+        name[count++] = str_from(node->count->name);
     Graph *graph = nnc_compose_close(onnx->composer, name, count);
     text_free(&onnx->block->text);
     onnx->block = onnx->block->outer;
@@ -205,7 +231,8 @@ static bool take_evaluated(OnnxNode *node)
         return false;
     for (uint32_t i = 0; i < node->out_count; i++)
         if (!node->out[i] && node->out_name[i] && onnx_wants(node, i)) {
-            node->out[i] = onnx_known_value(onnx, result[next++], onnx_result_name(node, i));
+            const Tensor *found = what_is_there(node, i, result[next++], node->count ? result[results] : NULL);
+            node->out[i] = onnx_known_value(onnx, found, onnx_result_name(node, i));
             node->out[i]->stored = onnx_is_moved(node);
         }
     return true;
@@ -217,16 +244,17 @@ static bool fold(OnnxNode *node)
     node->onnx->folds++;
     onnx_block_open(node->onnx, true);
     bool written = node->row->write(node);
-    bool good = written && take_results(node) && !node->count;
+    bool good = written && take_results(node);
     for (uint32_t i = 0; good && i < node->out_count; i++)
         if (node->out[i] && node->out[i]->home == node->onnx->block)
             node->out[i] = NULL;
-    if (good && take_evaluated(node))
-        return true;
+    bool known = good && take_evaluated(node);
     if (!good)
         onnx_block_close(node->onnx);
     node->count = NULL;
     node->counted = 0;
+    if (known)
+        return true;
     memset(node->out, 0, sizeof *node->out * node->out_count);
     memset(node->out_name, 0, sizeof *node->out_name * node->out_count);
     return false;
