@@ -147,6 +147,16 @@ ValueId reverse_pad(Reverse *r, ValueId x, const int64_t *begin, const Shape *sh
     return reverse_build(r, OP_PAD, &x, 1, attr);
 }
 
+ValueId reverse_further(Reverse *r, ValueId x, uint32_t dimension, int64_t by)
+{
+    Shape whole = *reverse_shape(r, x), rest = whole;
+    int64_t from[MAX_RANK] = {0}, to[MAX_RANK] = {0};
+    rest.dim[dimension] -= by < 0 ? -by : by;
+    from[dimension] = by < 0 ? 0 : by;
+    to[dimension] = by < 0 ? -by : 0;
+    return reverse_pad(r, reverse_slice(r, x, from, &rest), to, &whole);
+}
+
 /* Answering */
 
 static void give(Reverse *r, Adjoint adjoint)

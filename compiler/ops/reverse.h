@@ -48,6 +48,8 @@ ValueId reverse_sum_to(Reverse *reverse, ValueId x, const Shape *shape);       /
 ValueId reverse_slice(Reverse *reverse, ValueId x, const int64_t *begin, const Shape *shape);
 ValueId reverse_pad(Reverse *reverse, ValueId x, const int64_t *begin,
                     const Shape *shape); /* with zeros to the shape */
+/* At each place along a dimension what is `by` further on, or back where that is negative; 0 beyond the ends. */
+ValueId reverse_further(Reverse *reverse, ValueId x, uint32_t dimension, int64_t by);
 
 static inline const Shape *reverse_shape(const Reverse *reverse, ValueId v)
 {

@@ -88,11 +88,7 @@ bool reverse_reduce(Reverse *r)
 /* What is `by` positions further on in the run, zeros behind the last. */
 static ValueId further(Reverse *r, ValueId x, Run run, int64_t by)
 {
-    Shape whole = *reverse_shape(r, x), rest = whole;
-    int64_t from[MAX_RANK] = {0}, to[MAX_RANK] = {0};
-    rest.dim[run.dimension] -= by;
-    (run.reverse ? to : from)[run.dimension] = by;
-    return reverse_pad(r, reverse_slice(r, x, from, &rest), to, &whole);
+    return reverse_further(r, x, run.dimension, run.reverse ? -by : by);
 }
 
 /* An element x_i is a factor of all products from its own on: of the gradients d_j of these it takes
