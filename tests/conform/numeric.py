@@ -86,6 +86,8 @@ SQUARE[3][0, 0] = [[0, 2, 1], [1, 0, 3], [2, 1, 0]]  # not without pivots
 POSITIVE = {n: a @ a.swapaxes(-1, -2) + np.eye(n) for n, a in SQUARE.items()}
 SINGULAR = np.array([[[1.0, 2], [2, 4]], [[0, 0], [0, 0]], [[0, 1], [1, 0]]])
 
+LAST = np.array([[[0.0, 0, 0], [0, 2, 3], [0, 5, 7]], [[0, 0, 0], [0, 1, 2], [0, 2, 4]]])
+
 
 def adjugate(a):
     """By the minors."""
@@ -108,6 +110,9 @@ MATRICES = {
     "determinant": [("determinant(x0)", [a], {}, lambda a, p: np.linalg.det(a)) for a in [*SQUARE.values(), SINGULAR, SQUARE[2][0, 0]]]
     + [("determinant(x0)", [np.array([[np.nan, 1], [1, 0]])], {}, lambda a, p: np.array(np.nan))],
     "adjugate": [("adjugate(x0)", [a], {}, lambda a, p: adjugate(a)) for a in [*SQUARE.values(), SINGULAR, SQUARE[3][0, 0], np.diag([0.0, 1, 2])]],
+    "adjugate_last": [("(x, y) = adjugate_last(x0, full(2, [2, 1, 1], i64))", [LAST], {}, lambda a, p: np.linalg.det(a[:, 1:, 1:]).reshape(2, 1, 1)),
+                      ("(y, d) = adjugate_last(x0, full(2, [2, 1, 1], i64))", [LAST], {}, lambda a, p: np.pad(adjugate(a[:, 1:, 1:]), ((0, 0), (1, 0), (1, 0))))],
+    "rounding": [("x0 * rounding(x0.dtype)", [np.ones(1)], {}, lambda a, p: np.array([np.finfo(float).eps]))],
     "eliminate": [("(x, y) = eliminate(x0, x1)", [SQUARE[3], normal(2, 3, 3, 1)], {}, lambda a, b, p: np.linalg.det(a))],
     "cholesky": [("cholesky(x0)", [a], {}, lambda a, p: np.linalg.cholesky(a)) for a in POSITIVE.values()],
     "triangular_solve": [(f"triangular_solve(x0, x1, {str(lower).lower()}, {str(unit).lower()})", [a / 4 + 2 * np.eye(n), normal(2, 3, n, 2)], {},
