@@ -72,6 +72,7 @@ typedef struct Call {
 typedef struct Inlined {
     const Call *call;
     uint32_t outer; /* the call in whose body it stood, or NONE */
+    Place place;    /* where it stood */
 } Inlined;
 
 /* How a kernel is to be computed: `tiled, pixels = 14`.  What the words mean is up to who generates its code. */
@@ -253,6 +254,9 @@ void graph_append_node(Graph *graph, const Node *node);
 /* Appends copies of a body's nodes and constants; its input i is the value in[i], its output i becomes out[i].  Bodies
  * inside are cloned. */
 void graph_append_body(Graph *graph, const Graph *body, const ValueId *in, ValueId *out);
+/* An error of a pass at the node, or where that stands in the library at the call that led there, with a note for the
+ * node, and notes for the calls around.  Always false. */
+bool node_error(const Graph *graph, const Node *node, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void graph_compact(Graph *graph); /* drops dead nodes; keeps the order of the rest */
 /* Users of each value as lists: users of v are user[first[v]] ... user[first[v + 1] - 1], ascending. */
 typedef struct Users {

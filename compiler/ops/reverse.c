@@ -186,8 +186,7 @@ bool op_reverse(Reverse *r)
     const FamilyRow *row = &family_table[op_info(r->node.op)->family];
     if (row->reverse)
         return row->reverse(r);
-    diag_error(r->graph->module->diag, r->node.place, "%s has no gradient", op_info(r->node.op)->name);
-    return false;
+    return node_error(r->graph, &r->node, "%s has no gradient", op_info(r->node.op)->name);
 }
 
 static bool is_zero(const ScalarList *list)

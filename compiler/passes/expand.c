@@ -236,9 +236,9 @@ static void expand_minimize(Expander *e, const Node *node, const ValueId *map, S
     e->expanded++;
 }
 
-static uint32_t note_call(Graph *graph, const Call *call, uint32_t outer)
+static uint32_t note_call(Graph *graph, const Node *call, uint32_t outer)
 {
-    Inlined inlined = {call, outer};
+    Inlined inlined = {call->call, outer, call->place};
     ARENA_PUSH(graph->module->arena, graph->inlined, graph->inlined_count, graph->inlined_capacity, inlined);
     return graph->inlined_count - 1;
 }
@@ -272,7 +272,7 @@ static void expand_call(Expander *e, const Node *call, ValueId *map, Str outer, 
     NodeId first = e->graph->node_count;
     bool all = e->all;
     e->all &= !e->some || !asks_for_gradients(body);
-    const ValueId *inner = expand_body(e, body, input, prefix, note_call(e->graph, call->call, around));
+    const ValueId *inner = expand_body(e, body, input, prefix, note_call(e->graph, call, around));
     e->all = all;
     for (uint32_t i = 0; i < call->out_count; i++)
         map[call->out[i]] = inner[body->output[i].value];

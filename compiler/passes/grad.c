@@ -291,11 +291,35 @@ static ValueId gradient_of(Grad *g, ValueId v)
 
 /* The walk */
 
-/* Its nodes at the end of the graph; loops among them keep their tapes, for gradients of gradients. */
-static void append_gradient(Grad *g, const Graph *gradient, const ValueId *in, ValueId *out)
+/* What comes of the gradient comes of the call, as errors of it say; what is to be computed again of the call is not. */
+static uint32_t note_call(Graph *graph, const Node *node)
 {
+    Call *call = ARENA_NEW(graph->module->arena, Call);
+    *call = (Call){.name = node->call->name, .library = node->call->library};
+    Inlined inlined = {call, node->from, node->place};
+    ARENA_PUSH(graph->module->arena, graph->inlined, graph->inlined_count, graph->inlined_capacity, inlined);
+    return graph->inlined_count - 1;
+}
+
+static void append_body(Graph *graph, const Node *call, const Graph *body, const ValueId *in, ValueId *out)
+{
+    NodeId node = graph->node_count;
+    uint32_t from = note_call(graph, call), inner = graph->inlined_count;
+    graph_append_body(graph, body, in, out);
+    for (; node < graph->node_count; node++)
+        if (graph->node[node].from == NONE)
+            graph->node[node].from = from;
+    for (; inner < graph->inlined_count; inner++)
+        if (graph->inlined[inner].outer == NONE)
+            graph->inlined[inner].outer = from;
+}
+
+/* Its nodes at the end of the graph; loops among them keep their tapes, for gradients of gradients. */
+static void append_gradient(Grad *g, const Node *call, const ValueId *in, ValueId *out)
+{
+    const Graph *gradient = call->sub[1];
     NodeId copy = g->graph->node_count;
-    graph_append_body(g->graph, gradient, in, out);
+    append_body(g->graph, call, gradient, in, out);
     for (NodeId n = 0; n < gradient->node_count; n++) {
         if (gradient->node[n].dead)
             continue;
@@ -319,7 +343,7 @@ static void ask_call(Grad *g)
         in[call->in_count + call->out_count + i] =
             r->down[i] != NONE ? r->down[i] : reverse_full(r, type->dtype, &type->shape, 0);
     }
-    append_gradient(g, call->sub[1], in, out);
+    append_gradient(g, call, in, out);
     for (uint32_t i = 0; i < call->in_count; i++)
         if (r->wanted[i])
             reverse_give(r, i, out[i]);

@@ -352,7 +352,7 @@ static bool reverse_loop(GradPass *pass, Reverse *r)
     const Node *node = &r->node;
     const Tape *tape = grad_taped(pass, r->graph, node);
     if (!tape)
-        return diag_error(r->graph->module->diag, node->place,
+        return node_error(r->graph, node,
                           loop_of(r->graph, node).most
                               ? "what the gradient of this loop keeps of its rounds is too large"
                               : "the gradient of a loop needs a bound on its rounds: max = N");

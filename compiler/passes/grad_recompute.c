@@ -183,7 +183,8 @@ static uint32_t call_again(Again *a, uint32_t call)
         return call;
     if (a->inlined[call] != NONE)
         return a->inlined[call];
-    Inlined again = {graph->inlined[call].call, call_again(a, graph->inlined[call].outer)};
+    Inlined again = graph->inlined[call];
+    again.outer = call_again(a, again.outer);
     ARENA_PUSH(graph->module->arena, graph->inlined, graph->inlined_count, graph->inlined_capacity, again);
     return a->inlined[call] = graph->inlined_count - 1;
 }

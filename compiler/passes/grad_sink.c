@@ -187,9 +187,8 @@ static bool mark_between(const Graph *graph, NodeId end, ValueId wrt, ValueId so
             marked[n] |= hangs[node->out[i]] && needed[node->out[i]] && node->out[i] != wrt;
         if (!marked[n] || !node_is_gradient(node))
             continue;
-        diag_error(graph->module->diag, node->place,
-                   "a gradient in a loop or a branch hangs on this one, which stands outside: put it inside");
-        return false;
+        return node_error(graph, node,
+                          "a gradient in a loop or a branch hangs on this one, which stands outside: put it inside");
     }
     return true;
 }

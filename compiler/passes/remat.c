@@ -21,7 +21,7 @@ typedef struct Marking {
 
 static uint32_t add_inlined(Graph *graph, const Call *call, uint32_t outer)
 {
-    Inlined inlined = {call, outer};
+    Inlined inlined = {.call = call, .outer = outer};
     ARENA_PUSH(graph->module->arena, graph->inlined, graph->inlined_count, graph->inlined_capacity, inlined);
     return graph->inlined_count - 1;
 }
@@ -133,6 +133,7 @@ static uint32_t call_in(Marking *m, uint32_t region, uint32_t call)
         return known;
     const Inlined inlined = m->graph->inlined[call];
     known = add_inlined(m->graph, inlined.call, call_in(m, region, inlined.outer));
+    m->graph->inlined[known].place = inlined.place;
     map_put(&m->again, str_copy(m->scratch, bytes), known);
     return known;
 }
