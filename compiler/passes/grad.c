@@ -291,7 +291,7 @@ static ValueId gradient_of(Grad *g, ValueId v)
 
 /* The walk */
 
-/* What comes of the gradient comes of the call, as errors of it say; what is to be computed again of the call is not. */
+/* What comes of the gradient comes of the call, as errors say, but is not what is to be computed again of it. */
 static uint32_t note_call(Graph *graph, const Node *node)
 {
     Call *call = ARENA_NEW(graph->module->arena, Call);

@@ -241,6 +241,7 @@ def array_cases():
     definite = "x0 @ transpose(x0) + eye(3, dtype = f64) * 2.0"
     yield Case("while", "solve(x0 + eye(3, dtype = f64) * 4.0, x1)", [(3, 3), (3, 2)], -1, 1)
     yield Case("while", "determinant(x0 + eye(3, dtype = f64) * 2.0)", [(3, 3)], -1, 1)
+    yield Case("while", "pairwise_coupling(x0)", [(2, 3, 3)], 0.1, 0.9)
     yield Case("while", f"cholesky({definite})", [(3, 3)], -1, 1)
     yield Case("log", "lgamma(x0)", [(5,)], 0.3, 9)
     yield Case("while", "triangular_solve(x0 + eye(3, dtype = f64) * 4.0, x1, lower = false)", [(3, 3), (3, 2)], -1, 1)

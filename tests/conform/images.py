@@ -322,6 +322,13 @@ PARTS = {
                    lambda x, at, p: np.array([[x[i * 6 + int(v) * 4] if 0 <= v < 2 else x[0] * 0 for v in row] for i, row in enumerate(at)]))],
     "roi_parts": [("(y, any) = roi_parts(x0, x1, 2, 5)", [np.array([[0.0], [-3.0]]), np.array([[2.0], [-2.0]])], {},
                    lambda a, b, p: np.array([[[1, 1, 0, 0, 0], [0, 1, 1, 0, 0]], [[0] * 5] * 2], bool))],
+    "roi_elements": [(f"({r}) = roi_elements(x0, 2, 4, 0.5, {half})", [np.array([[2.0, 4.0, 10.0, 5.0]])], {}, lambda b, p, v=v: np.full((1, 1, 1), v))
+                     for r, half, v in [("y, a, b, c", "true", 0.5), ("a, y, b, c", "false", 2), ("a, b, y, c", "true", 1), ("a, b, c, y", "false", 0.5)]],
+    "roi_counts": [(f"({r}) = roi_counts(x0, x1)", [PLACES, PLACES * 1000], {}, lambda w, h, p, v=v: np.array(v, "i4"))
+                   for r, v in [("y, a", [0, 0, 1, 1, 2, 5]), ("a, y", [0, 0, 500, 1000, 1000, 1000])]],
+    "roi_sample": [("(a, y, b, c) = roi_sample(x0, i64(x1), x2, x2, x3, x3, 3, 3, 4, 1, 1)",
+                    [np.arange(24.0).reshape(24, 1), np.array([1]), np.full((1, 1, 1), 0.25), np.full((1, 1, 1), 2.0)], {},
+                    lambda x, i, at, size, p: np.full((1, 1, 1, 1), 0.25 * 0.75 * (12 + 4 * 1 + 2)))],  # at 1.75 down and across: one below, two right
     "roi_neighbours": [("(a, b, y, c) = roi_neighbours(x0, 4)", [PLACES], {}, lambda x, p: np.where(x < 0, 0, np.where(x >= 3, 0, x % 1)))],
 }
 
