@@ -26,6 +26,7 @@ def log_softmax(x):
 ROWS = normal(6, 4)
 LABEL = np.array([3, 0, 2, 2, 0, 1])
 HOLES = np.array([3, -7, 2, 2, -7, 1])
+NO_CLASS = np.array([3, -1, 2, 2, 4, 1])
 WEIGHT = np.array([0.5, 2.0, 1.0, 0.0])
 SHARES = np.exp(log_softmax(normal(6, 4)))
 
@@ -36,7 +37,7 @@ def cross_entropy(x, label, weight=np.ones(4), ignore=None, smoothing=0.0):
     loss = -(log_softmax(x) * weight * (shares * (1 - smoothing) + smoothing / 4)).sum(-1)
     if label.ndim == 2:
         return loss, np.ones(6)
-    ignored = label == ignore
+    ignored = (label == ignore) | (label < 0) | (label > 3)
     return np.where(ignored, 0, loss), np.where(ignored, 0, weight[label % 4])
 
 
@@ -53,6 +54,8 @@ CROSS_ENTROPY = [
      lambda x, c, w, p: cross_entropy(x, c, w, -7, 0.2)[0]),
     ("cross_entropy(x0, x1, x2, smoothing = 0.2)", [ROWS, SHARES, WEIGHT], {},
      lambda x, c, w, p: cross_entropy(x, c, w, None, 0.2)[0]),
+    ("cross_entropy(x0, x1)", [ROWS, NO_CLASS], {}, lambda x, c, p: cross_entropy(x, c)[0]),
+    ("cross_entropy(x0, x1, x2, 1, 0.2)", [ROWS, NO_CLASS, WEIGHT + 1], {}, lambda x, c, w, p: cross_entropy(x, c, w, 1, 0.2)[0]),
 ]
 
 MEAN_CROSS_ENTROPY = [
@@ -63,6 +66,9 @@ MEAN_CROSS_ENTROPY = [
     ("mean_cross_entropy(x0, x1, x2, -7, 0.2)", [ROWS, HOLES, WEIGHT + 1], {},
      lambda x, c, w, p: mean_cross_entropy(x, c, w, -7, 0.2)),
     ("mean_cross_entropy(x0, x1, ignore = -7)", [ROWS, np.full(6, -7)], {}, lambda x, c, p: np.array(0)),
+    ("mean_cross_entropy(x0, x1)", [ROWS, NO_CLASS], {}, lambda x, c, p: mean_cross_entropy(x, c)),
+    ("mean_cross_entropy(x0, x1, x2, smoothing = 0.2)", [ROWS, NO_CLASS, WEIGHT + 1], {},
+     lambda x, c, w, p: mean_cross_entropy(x, c, w, None, 0.2)),
     ("mean_cross_entropy(x0, x1, x2)", [ROWS, SHARES, WEIGHT], {}, lambda x, c, w, p: mean_cross_entropy(x, c, w)),
 ]
 
@@ -223,6 +229,7 @@ def both(call):
 
 CASES = {
     "mean_cross_entropy": MEAN_CROSS_ENTROPY,
+    "is_class": [(f"is_class({x}, 4)", [NO_CLASS], {}, lambda c, p: (c >= 0) & (c < 4)) for x in ("x0", "i8(x0)")],
     "ctc": CTC,
     "conv_norm": [("conv_norm(x0, 6, 3, stride = 2, pad = 1)", [IMAGE], conv_norm_params("conv_norm", 4, 6, 3),
                    lambda x, p: conv_norm(x, p, "conv_norm", 2, 1))],
