@@ -2,13 +2,14 @@
 
 #include <inttypes.h>
 
+#include "base/number.h"
 #include "ops/meaning.h"
 
 #define MOST_IGNORED 4
 #define MOST_NESTED  32 /* calls within calls: more than the library has */
 
 typedef struct Classes { /* what losses compare an input with */
-    int64_t count;       /* of the classes, from 0 on; 0: with none */
+    int64_t count;       /* of the classes, from 0 on, that all of them have; 0: with none */
     double ignored[MOST_IGNORED];
     uint32_t ignored_count;
 } Classes;
@@ -42,6 +43,12 @@ static const Value *source_of(const Graph *graph, ValueId id)
     }
 }
 
+/* Of what several losses tell apart; 0: none has said so yet. */
+static int64_t fewer(int64_t known, int64_t count)
+{
+    return known ? least(known, count) : count;
+}
+
 /* Of `label == iota(...)` the number of classes, of `label == 255` what is to be ignored. */
 static void note_comparison(Classes *classes, const Graph *graph, const Value *other)
 {
@@ -50,7 +57,7 @@ static void note_comparison(Classes *classes, const Graph *graph, const Value *o
     if (other->role == ROLE_CONST && shape_elements(&other->type->shape) == 1 && classes->ignored_count < MOST_IGNORED)
         classes->ignored[classes->ignored_count++] = tensor_number(other->data, 0);
     else if (other->role == ROLE_RESULT && node_is_ramp(graph, graph_node(graph, other->node), &dimension))
-        classes->count = shape_elements(&other->type->shape);
+        classes->count = fewer(classes->count, shape_elements(&other->type->shape));
 }
 
 static bool is_loss(const Call *call)
