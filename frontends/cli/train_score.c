@@ -15,16 +15,27 @@ static int64_t row_count(const Shape *shape)
 
 static bool is_number(const Type *type)
 {
-    return !type->shape.rank && dtype_is_float(type->dtype);
+    return shape_elements(&type->shape) == 1 && dtype_is_float(type->dtype);
 }
 
-/* Has every row of the output a label? */
+/* Not all of them are to be left out. */
+static bool any_counts(const Tensor *labels)
+{
+    int64_t count = shape_elements(&labels->type->shape);
+    for (int64_t i = 0; i < count; i++)
+        if (tensor_number(labels, i) >= 0)
+            return true;
+    return false;
+}
+
+/* Has every row of the output a label, and does any of these count? */
 static bool has_labels(const Output *output, const Type *type, const Samples *samples)
 {
     bool named = str_is(output->name, "logits") || str_is(output->name, "probability");
     const Tensor *label = samples->label.batch;
     return named && label && dtype_is_int(label->type->dtype) && dtype_is_float(type->dtype) && type->shape.rank &&
-           shape_elements(&type->shape) && shape_elements(&label->type->shape) == row_count(&type->shape);
+           shape_elements(&type->shape) && shape_elements(&label->type->shape) == row_count(&type->shape) &&
+           any_counts(samples->label.array);
 }
 
 Scores scores_of(Arena *arena, const Graph *graph, const Samples *samples)
@@ -32,11 +43,11 @@ Scores scores_of(Arena *arena, const Graph *graph, const Samples *samples)
     Scores scores = {ARENA_ARRAY(arena, Score, graph->output_count + 1), 0};
     for (uint32_t i = 0; i < graph->output_count; i++) {
         const Type *type = value_type(graph, graph->output[i].value);
-        if (is_number(type))
-            scores.at[scores.count++] = (Score){.name = graph->output[i].name, .output = i};
-        else if (has_labels(&graph->output[i], type, samples))
+        if (has_labels(&graph->output[i], type, samples))
             scores.at[scores.count++] = (Score){
                 .name = STR(ACCURACY), .output = i, .is_share = true, .classes = type->shape.dim[type->shape.rank - 1]};
+        else if (is_number(type))
+            scores.at[scores.count++] = (Score){.name = graph->output[i].name, .output = i};
     }
     return scores;
 }
@@ -108,7 +119,9 @@ double score_mean(const Score *score)
 void score_print(Text *out, const Score *score)
 {
     double mean = score_mean(score);
-    if (str_is(score->name, ACCURACY))
+    if (score->is_share && isnan(mean)) /* all labels of the epoch are left out */
+        text_printf(out, "no " STR_FMT, STR_ARG(score->name));
+    else if (str_is(score->name, ACCURACY))
         text_printf(out, STR_FMT " %.2f %%", STR_ARG(score->name), mean * 100);
     else
         text_printf(out, STR_FMT " %.4g", STR_ARG(score->name), mean);

@@ -17,8 +17,8 @@ typedef struct Scores {
     uint32_t count;
 } Scores;
 
-/* One for each output that is a float, and for each output `logits` or `probability`, [batch, ..., classes], where
- * there are labels [batch, ...]. */
+/* One for each output that is one float, of any rank, and for each output `logits` or `probability`, [batch, ...,
+ * classes], where there are labels [batch, ...], not all below 0. */
 Scores scores_of(Arena *arena, const Graph *graph, const Samples *samples);
 Scores scores_copy(Arena *arena, const Scores *scores); /* with sums of its own, all zero */
 void scores_clear(Scores *scores);
