@@ -166,7 +166,8 @@ static bool open_samples(Trainer *t)
         return check_samples(cli, &t->valid.samples);
     return scores_of(&cli->arena, t->valid.graph, &t->valid.samples).count ||
            diag_error(&cli->diag, t->valid.graph->place,
-                      "--validate: graph " STR_FMT " gives no number, and no logits or probability for the array label",
+                      "--validate: graph " STR_FMT
+                      " gives no number, and no logits or probability for labels of the array label",
                       STR_ARG(t->valid.graph->name));
 }
 
@@ -182,6 +183,7 @@ static void begin_progress(Trainer *t, int64_t seed)
     t->progress.in_order = t->in_order;
     t->progress.data = t->train.samples.path;
     t->progress.digest = t->train.samples.digest;
+    t->progress.judged = t->valid.graph ? samples_digest_judging(&t->valid.samples) : 0;
     t->progress.count = t->train.samples.count;
     t->progress.batch = t->train.samples.batch;
     t->progress.every = t->epochs * trainer_steps(t) / POINTS + 1;

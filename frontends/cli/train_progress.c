@@ -74,6 +74,8 @@ static Str print_progress(Arena *arena, const Progress *p)
     cJSON_AddBoolToObject(root, "in_order", p->in_order);
     add_whole(root, "samples", p->count);
     add_whole(root, "digest", (int64_t)p->digest);
+    add_whole(root, "judged", (int64_t)p->judged);
+    add_whole(root, "since", p->since);
     add_whole(root, "batch", p->batch);
     add_whole(root, "epoch", p->epoch);
     add_whole(root, "step", p->step);
@@ -221,6 +223,20 @@ static bool check_digest(const Checkpoint *c, const Progress *p)
                            STR_ARG(p->data));
 }
 
+/* Scores of other samples say nothing of these.  Older checkpoints do not say which they were. */
+static bool take_judged(const Checkpoint *c, Progress *p)
+{
+    int64_t judged;
+    if (!cJSON_HasObjectItem(c->root, "judged"))
+        return true;
+    if (!take_whole(c, "judged", INT64_MIN, &judged) || !take_whole(c, "since", 0, &p->since))
+        return false;
+    p->anew = (uint64_t)judged != p->judged;
+    p->since = p->anew ? p->epoch : p->since;
+    p->best = p->anew ? 0 : p->best;
+    return true;
+}
+
 static bool take_progress(const Checkpoint *c, Progress *p)
 {
     const cJSON *graph = cJSON_GetObjectItemCaseSensitive(c->root, "graph");
@@ -243,7 +259,7 @@ static bool take_progress(const Checkpoint *c, Progress *p)
         return false;
     p->best_value = number_of(best->child);
     return take_whole(c, "epoch", 0, &p->epoch) && take_whole(c, "step", 0, &p->step) &&
-           take_whole(c, "every", 1, &p->every) && take_whole(c, "best", 0, &p->best) &&
+           take_whole(c, "every", 1, &p->every) && take_whole(c, "best", 0, &p->best) && take_judged(c, p) &&
            take_scores(c, "train", &p->train, p->train_curve) && take_scores(c, "point", &p->point, NULL) &&
            take_scores(c, "valid", &p->valid, p->valid_curve) && (p->step <= count / batch || damaged(c));
 }

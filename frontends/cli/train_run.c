@@ -1,6 +1,7 @@
 #include "cli/train_run.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 
 #include "base/number.h"
@@ -138,7 +139,7 @@ static bool is_best(Trainer *t)
         return true;
     const Score *score = &p->valid.at[scores_judge(&p->valid)];
     double mean = score_mean(score);
-    if (p->best && !score_better(score, mean, p->best_value))
+    if (isnan(mean) || (p->best && !score_better(score, mean, p->best_value)))
         return false;
     p->best = p->epoch;
     p->best_value = mean;
@@ -210,15 +211,14 @@ static int save_and_stop(const Trainer *t)
     text_printf(&out,
                 "stopped in epoch %" PRId64 " after %" PRId64 " of %" PRId64 " steps; --resume " STR_FMT " goes on\n",
                 p->epoch + 1, p->step, trainer_steps(t), STR_ARG(t->save));
-    cli_put(&out);
-    text_free(&out);
+    train_show_text(&out);
     return 128 + halt_signal();
 }
 
 static bool is_patient(const Trainer *t)
 {
     const Progress *p = &t->progress;
-    return !t->patience || p->epoch - p->best < t->patience;
+    return !t->patience || p->epoch - most(p->best, p->since) < t->patience;
 }
 
 int trainer_run(Trainer *t)

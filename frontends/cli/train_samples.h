@@ -38,6 +38,8 @@ typedef struct Moment { /* of a step */
 
 /* Reads the arrays that the graph's inputs want.  False after errors in the diag. */
 bool samples_open(Cli *cli, const Graph *graph, Str path, Samples *samples);
+/* As digest, and of the labels that the graph does not take. */
+uint64_t samples_digest_judging(const Samples *samples);
 /* Makes a batch of the samples with these numbers, as many as a batch has. */
 void samples_take(Samples *samples, const int64_t *number, const Moment *now);
 

@@ -11,11 +11,14 @@
 #define SHORTEST_BAR 6
 #define SECONDS      0.1 /* between two looks of the bar */
 
-static void put(Text *out)
+void train_show_text(Text *lines)
 {
-    cli_put(out);
+    Text out = {0};
+    terminal_fold(&out, text_view(lines));
+    cli_put(&out);
     cli_flush();
-    text_free(out);
+    text_free(&out);
+    text_free(lines);
 }
 
 static const char *plural(int64_t count)
@@ -37,7 +40,9 @@ void train_show_begin(const Trainer *t)
     if (t->valid.graph)
         text_printf(&out, STR_FMT ": validates on %s sample%s\n", STR_ARG(t->valid.graph->name),
                     plan_digits(a, t->valid.samples.count), plural(t->valid.samples.count));
-    put(&out);
+    if (t->progress.anew)
+        text_printf(&out, "the checkpoint was validated on other samples: which epoch is best begins anew\n");
+    train_show_text(&out);
 }
 
 /* The bar */
@@ -144,7 +149,7 @@ void train_show_epoch(const Trainer *t, double seconds)
     put_scores(&out, "validation ", &p->valid);
     put_rate(&out, seconds > 0 ? (double)(trainer_steps(t) - t->before) / seconds : 0);
     text_char(&out, '\n');
-    put(&out);
+    train_show_text(&out);
 }
 
 void train_show_end(const Trainer *t)
@@ -160,5 +165,5 @@ void train_show_end(const Trainer *t)
         text_printf(&out, "weights: " STR_FMT " is not written, since no epoch of this run was the best\n",
                     STR_ARG(t->weights));
     text_printf(&out, "checkpoint: " STR_FMT "\n", STR_ARG(t->save));
-    put(&out);
+    train_show_text(&out);
 }

@@ -6,6 +6,7 @@
 
 void train_show_begin(const Trainer *trainer); /* samples, batches, steps */
 void train_show_step(Trainer *trainer);        /* a bar on the terminal, now and then; nothing where there is none */
+void train_show_text(Text *lines);             /* folded to the width of the terminal; frees them */
 void train_show_epoch(const Trainer *trainer, double seconds); /* a line for the epoch that is over */
 void train_show_end(const Trainer *trainer);
 

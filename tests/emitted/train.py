@@ -9,6 +9,7 @@ Orders of samples and keys are drawn with Philox in NumPy.  Speaks TAP.
 import argparse
 import fcntl
 import json
+import os
 import pathlib
 import re
 import signal
@@ -269,6 +270,58 @@ def heed_hangups():
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
+def judged_anew(make):
+    """Scores on other samples to validate with say nothing of the new ones: the best epoch is sought among those to come."""
+    work = make(SPIRALS)
+    work.data("d.npz", **points(200, 3))
+    other = points(30, 4)
+    work.data("v.npz", **other)
+    work.data("wrong.npz", point=other["point"], label=1 - other["label"])
+    work.train("--data", "d.npz", "--validate", "v.npz", "--epochs", 30, "--save", "c")
+    files = ["--data", "d.npz", "--resume", "c", "--patience", 2, "--epochs", 31, "--save", "d"]
+    text = work.train(*files, "--validate", "wrong.npz", "-o", "w")
+    assert "begins anew" in text and "best by validation: epoch 31" in text and work.bytes("w"), text
+    assert "begins anew" not in work.train(*files, "--validate", "v.npz")
+    text = work.train(*files[:2], "--validate", "wrong.npz", "--resume", "d", "--save", "d", "--epochs", 32)
+    assert "begins anew" not in text, text
+
+
+def nobody_labelled(make):
+    """Without a label that counts there is no accuracy: for the epoch that sees none, or at all. Such an epoch is not the best."""
+    work = make(SPIRALS)
+    given = points(32, 3)
+    work.data("d.npz", point=given["point"], label=np.full(32, -1))
+    text = work.train("--data", "d.npz", "--epochs", 1, "--save", "c")
+    assert "loss 0;" in text and "accuracy" not in text and "nan" not in text, text
+    work.data("d.npz", **given)
+    work.data("v.npz", point=given["point"], label=np.full(32, 255))
+    (work.folder / "model.nnc").write_text(SPIRALS.replace("logits, label)", "logits, label, ignore = 255)"))
+    text = work.train("--data", "d.npz", "--validate", "v.npz", "--epochs", 2, "--save", "c", "-o", "w")
+    assert "validation no accuracy" in text and "nan" not in text and "best by" not in text, text
+    assert not (work.folder / "w").exists(), "weights of an epoch that nothing has judged"
+
+
+def one_element(make):
+    """A loss of one element is a number, whatever its rank."""
+    work = make(LINEAR.replace("loss: f64[])", "loss: f64[1])").replace("mean(e * e)", "unsqueeze(mean(e * e), 0)")
+                .replace("minimize(loss", "minimize(loss[0]"))
+    work.data("d.npz", x=np.zeros((4, 3)), label=np.zeros(4))
+    text = work.train("--data", "d.npz", "--epochs", 1, "--save", "c")
+    close("loss", scores(text, "loss"), [0.25**2], 1e-3)
+
+
+def narrow_lines(make):
+    """Lines fit where the width is known, and are whole where it is not."""
+    work = make(SPIRALS)
+    work.data("d.npz", **points(200, 3))
+    words = work.words("--data", "d.npz", "--validate", "d.npz", "--epochs", 2, "--save", "c", "-o", "w")
+    for columns in ("40", "80", None):
+        environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"} | ({"COLUMNS": columns} if columns else {})
+        text = subprocess.run(words, cwd=work.folder, capture_output=True, text=True, check=True, env=environment).stdout
+        widest = max(len(line) for line in text.splitlines())
+        assert widest <= int(columns) if columns else widest > 80, f"{widest} columns\n{text}"
+
+
 def interrupted(make):
     """Stopped by Ctrl-C, SIGTERM or SIGHUP wherever it is, again and again, and gone on with: the same bits of everything."""
     work = make(SPIRALS)
@@ -427,7 +480,8 @@ def ends_at_params(make):
     assert (work.bytes("c"), work.bytes("w")) == before, "params that are not finite are kept"
 
 
-TESTS = [as_in_numpy, given_numbers, one_at_a_time, nothing_to_show, batches, validated, resumed, interrupted,
+TESTS = [as_in_numpy, given_numbers, one_at_a_time, nothing_to_show, batches, validated, resumed, judged_anew,
+         nobody_labelled, one_element, narrow_lines, interrupted,
          stopped_unread, states_that_infer, from_weights, on_terminals, drawn, many_epochs, ends_at_nan, ends_at_params]
 
 
