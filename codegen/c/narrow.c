@@ -135,9 +135,9 @@
     "            nan = (U)((I)a > 0x7F800000);\n"
 
 /* The 16 bits of bf16 that are nearest. */
-#define BRAIN_BITS                                                                                                     \
-    "    const U u = (U)x, nan = (U)((I)(u & 0x7FFFFFFFu) > 0x7F800000);\n"                                            \
-    "    const U y = (nan & (u >> 16 | 0x40u)) | (~nan & (u + 0x7FFFu + (u >> 16 & 1u)) >> 16);\n"
+#define BRAIN_BITS(indent)                                                                                             \
+    indent "const U u = (U)x, nan = (U)((I)(u & 0x7FFFFFFFu) > 0x7F800000);\n" indent                                  \
+           "const U y = (nan & (u >> 16 | 0x40u)) | (~nan & (u + 0x7FFFu + (u >> 16 & 1u)) >> 16);\n"
 
 /* Of x, of which y is between the ends that f32 holds. */
 #define WORDS_OF_32                                                                                                    \
@@ -201,8 +201,8 @@ const Snippet snippet_narrow[] = {
      "}\n"},
     {"round_bf16", SNIPPET_VECTOR,
      "static inline F round_bf16$(F x)\n"
-     "{\n" BRAIN_BITS "    return (F)(y << 16);\n"
-     "}\n"},
+     "{\n" BRAIN_BITS("    ") "    return (F)(y << 16);\n"
+                              "}\n"},
     {"store_f16", SNIPPET_VECTOR,
      "static inline void store_f16$(uint16_t *p, F x)\n"
      "{\n" NARROW "#if defined(HALVES)\n"
@@ -215,23 +215,23 @@ const Snippet snippet_narrow[] = {
      "}\n"},
     {"store_bf16", SNIPPET_VECTOR,
      "static inline void store_bf16$(uint16_t *p, F x)\n"
-     "{\n" NARROW BRAIN_BITS "    *to = __builtin_convertvector(y, narrow);\n"
-     "}\n"},
+     "{\n" NARROW BRAIN_BITS("    ") "    *to = __builtin_convertvector(y, narrow);\n"
+                                     "}\n"},
     {"store_parts", SNIPPET_VECTOR,
      "static inline void store_parts$(uint16_t *p, int parts, ptrdiff_t rest, F x)\n"
      "{\n"
      "    typedef uint16_t narrow __attribute__((vector_size(2 * LANES), aligned(2), may_alias));\n"
      "    for (int part = 0; part < parts; part++, p += rest) {\n"
      "        narrow *const to = (narrow *)(void *)p;\n"
-     "#if defined(BRAIN_DOTS) /* which takes subnormal numbers for 0, as the products do */\n"
-     "        narrow nearest;\n"
+     "#if defined(BRAIN_DOTS) && LANES == 16 /* subnormal numbers are 0, as they are in the products */\n"
+     "        uint16_t __attribute__((vector_size(2 * LANES))) nearest;\n"
      "        __asm__(\"vcvtneps2bf16 %1, %0\" : \"=v\"(nearest) : \"v\"(x));\n"
-     "#else\n" BRAIN_BITS "        const narrow nearest = __builtin_convertvector(y, narrow);\n"
-     "#endif\n"
-     "        *to = nearest;\n"
-     "        x -= (F)(__builtin_convertvector(nearest, U) << 16);\n"
-     "    }\n"
-     "}\n"},
+     "#else\n" BRAIN_BITS("        ") "        const narrow nearest = __builtin_convertvector(y, narrow);\n"
+                                      "#endif\n"
+                                      "        *to = nearest;\n"
+                                      "        x -= (F)(__builtin_convertvector(nearest, U) << 16);\n"
+                                      "    }\n"
+                                      "}\n"},
     {"cut_i8", SNIPPET_VECTOR, CUT("i8", "-128.0f", "127.0f")},
     {"cut_u8", SNIPPET_VECTOR, CUT("u8", "0.0f", "255.0f")},
     {"cut_i16", SNIPPET_VECTOR, CUT("i16", "-32768.0f", "32767.0f")},

@@ -82,7 +82,8 @@ static Str what_of(UnitRun *run, const KernelBuffer *buffer)
     if (value == NONE)
         return STR("scratch");
     if (storage_is_constant(storage->role)) {
-        how = source_array(run->entry, storage)->packing.rank ? ", packed" : "";
+        const Packing *packing = &source_array(run->entry, storage)->packing;
+        how = packing->parts ? ", in parts of bf16, packed" : packing->rank ? ", packed" : "";
     } else if (storage_is_kept(storage->role)) {
         how = storage->next ? ", the next " : storage->role == STORAGE_PARAMS ? ", param" : ", state";
         whole = storage->next ? run->entry->memory.state[storage->index].value : NONE;

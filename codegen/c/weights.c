@@ -72,6 +72,7 @@ void source_weight_array(Text *out, const Program *program, Arena *arena, uint32
     text_printf(out, "/* " STR_FMT ": " STR_FMT "%s */\n", STR_ARG(source_comment(arena, shown)), STR_ARG(type),
                 array->packing.rank && array->nibbles ? ", packed for its kernel, two to a byte"
                 : array->nibbles                      ? ", two to a byte"
+                : array->packing.parts                ? ", in parts of bf16, packed for its kernel"
                 : array->packing.rank                 ? ", packed for its kernel"
                                                       : "");
     text_printf(out, "%s %s " STR_FMT "[%lld]%s = {", qualifier, prelude_c_type(dtype),
