@@ -143,7 +143,6 @@ const Target target_table[] = {
      .quads = true,
      .brains = true,
      .tiles = true,
-     .parts = 3,
      .fetches_products = true,
      .doc = "the same and AMX, which multiplies tiles of bytes and of bf16 (Sapphire Rapids and later)"},
     {.name = "aarch64",
@@ -199,11 +198,11 @@ const Target *target_with_backend(Arena *arena, const Target *target, Backend ba
     return with;
 }
 
-const char *const precision_names[] = {"highest", "high", NULL};
+const char *const target_precision_names[] = {"highest", "high", NULL};
 
 const Target *target_with_precision(Arena *arena, const Target *target, Precision precision)
 {
-    if (precision == PRECISION_HIGHEST || !target->parts)
+    if (precision == PRECISION_HIGHEST || !target->tiles)
         return target;
     Target *with = ARENA_NEW(arena, Target);
     *with = *target;

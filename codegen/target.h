@@ -52,7 +52,7 @@ typedef struct Target {
     bool quads;      /* ... and four bytes, of one operand unsigned, of the other signed, and adds up all products */
     bool brains;     /* ... and pairs of bf16, whose products it adds to f32 */
     bool tiles;      /* registers of 16 x 64 bytes, and their products by quads of bytes and pairs of bf16: AMX */
-    uint32_t parts;  /* bf16 that f32 is taken apart into where tiles multiply it: target_with_precision */
+    uint32_t parts;  /* bf16 that f32 is taken apart into where tiles may multiply it; 0: they may not */
     bool small;      /* the least code, however slow: target_small */
     bool flash;      /* constants lie where every byte counts: packed weights are not padded to whole vectors */
     Backend backend; /* target_with_backend */
@@ -68,7 +68,7 @@ const Target *target_small(Arena *arena, const Target *target);
 /* The same machine, where a library may carry out products of matrices.  A copy in the arena. */
 const Target *target_with_backend(Arena *arena, const Target *target, Backend backend);
 
-extern const char *const precision_names[]; /* in the order of Precision; ends with NULL */
+extern const char *const target_precision_names[]; /* in the order of Precision; ends with NULL */
 
 /* The same machine, where products of f32 may be less exact than those of f32 are.  A copy in the arena. */
 const Target *target_with_precision(Arena *arena, const Target *target, Precision precision);

@@ -158,7 +158,7 @@ void prelude_print_tiles(Text *out, const PreludeNeeds *needs)
     if (!prelude_has_tiles(needs))
         return;
     text_str(out, str_from(shape_text));
-    text_printf(out, "%s\n%s", cpu_tiles_text, granted_text);
+    text_printf(out, "#ifdef NNC_TILES\n%s#endif\n\n%s", cpu_tiles_text, granted_text);
     if (needs->tiles[BUNDLE_BYTES])
         text_str(out, str_from(bytes_text));
     if (needs->tiles[BUNDLE_BF16])

@@ -56,6 +56,16 @@ bool recipe_offered(Lower *lower, const Kernel *kernel, Recipe *recipe)
            !(lower->target->team && takes_scratch_per_thread(recipe));
 }
 
+/* Would it be, if contractions of f32 might be less exact? */
+static bool offered_in_parts(const Lower *lower, const Kernel *kernel, const Recipe *recipe)
+{
+    Lower less = *lower;
+    less.target = target_with_precision(lower->arena, lower->target, PRECISION_HIGH);
+    less.exact = false;
+    Recipe same = recipe_to_plan(recipe);
+    return recipe_offered(&less, kernel, &same);
+}
+
 static bool follow_mark(Lower *lower, Kernel *kernel, const KernelMark *mark)
 {
     const Provider *provider = provider_find(mark->provider);
@@ -77,9 +87,11 @@ static bool follow_mark(Lower *lower, Kernel *kernel, const KernelMark *mark)
     if (!provider_serves(provider, lower->target))
         return refuse(lower, mark, "'" STR_FMT "' is a library, which computes kernels with --backend alone",
                       mark->provider);
-    if (!recipe_offered(lower, kernel, &kernel->recipe))
-        return refuse(lower, mark, "this kernel cannot be computed so, by '" STR_FMT "'", mark->provider);
-    return true;
+    if (recipe_offered(lower, kernel, &kernel->recipe))
+        return true;
+    if (offered_in_parts(lower, kernel, &kernel->recipe))
+        return refuse(lower, mark, "'" STR_FMT "' computes this kernel with --precision high alone", mark->provider);
+    return refuse(lower, mark, "this kernel cannot be computed so, by '" STR_FMT "'", mark->provider);
 }
 
 static bool choose_cheapest(Lower *lower, Recipe *cheapest)

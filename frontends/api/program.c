@@ -65,9 +65,9 @@ static bool take_backend(nnc_session *session, const char *name, CompileOptions 
 static bool take_precision(nnc_session *session, const char *name, CompileOptions *options)
 {
     Precision precision = PRECISION_HIGHEST;
-    while (name && precision_names[precision] && strcmp(name, precision_names[precision]) != 0)
+    while (name && target_precision_names[precision] && strcmp(name, target_precision_names[precision]) != 0)
         precision++;
-    if (!precision_names[precision])
+    if (!target_precision_names[precision])
         return session_misuse(session, "unknown precision `%s`", name), false;
     options->target = target_with_precision(&session->arena, options->target, precision);
     return true;

@@ -136,7 +136,7 @@ static bool take_precision(Cli *cli, const Target **target)
 {
     Str word = args_value(cli, "precision");
     uint32_t chosen = PRECISION_HIGHEST;
-    if (word.ptr && !cli_choose(cli, "precision", word, precision_names, &chosen))
+    if (word.ptr && !cli_choose(cli, "precision", word, target_precision_names, &chosen))
         return false;
     if (chosen != PRECISION_HIGHEST && args_has(cli, "exact"))
         return cli_usage(cli, "--exact keeps to the products that the model says: --precision goes without it"), false;

@@ -10,10 +10,10 @@
 #define FEW_CHUNKS 2          /* that threads may share */
 
 /* Of operands in parts, measured on a Sapphire Rapids against register tiles of f32 on it (performance.md). */
-#define FAR_BYTES  8 /* from behind the second level in a cycle */
-#define ONE_CYCLES 4 /* to bring over one bf16 without vectors, or to finish one sum */
-static const double parts_steps[] = {[1] = 1, [2] = 6, [3] = 13}, /* as long as so many products at their best */
-    parts_fill[] = {[1] = 2, [2] = 8, [3] = 18};                  /* cycles to bring over a vector of the image */
+#define FAR_BYTES   8 /* from behind the second level in a cycle */
+#define ONE_CYCLES  4 /* to bring over one bf16 without vectors, or to finish one sum */
+#define PARTS_STEPS 6 /* of products: three take as long as so many would at their best */
+#define PARTS_FILL  8 /* cycles to bring over a vector of the image */
 
 /* Tiles */
 
@@ -311,7 +311,7 @@ static double tile_cycles(const Pairs *p, double flops)
     double rows = p->pixels, vectors = p->vectors, loads = 8 * (vectors + (rows > 16 ? 2 : 1));
     double step = 2 * rows * vectors * (double)(p->lanes * p->words * bundle_count(p->bundle));
     double results = (double)shape_elements(value_shape(p->lower->graph, p->node->out[0]));
-    double steps = flops / step * parts_steps[p->parts];
+    double steps = flops / step * (p->parts > 1 ? PARTS_STEPS : 1);
     return steps * (rows * vectors > loads ? rows * vectors : loads) + results / (double)p->lanes * 3;
 }
 
@@ -358,7 +358,8 @@ static double pairs_cost(const Lower *lower, const Kernel *kernel, const Recipe 
     double flops =
         (double)node_flops(lower->graph, node) * columns / (double)p.columns * (double)p.room / (double)p.depth;
     if (p.tiles)
-        return tile_cycles(&p, flops) + image * parts_fill[p.parts] / lanes + far_cycles(&p) + single_cycles(&p, image);
+        return tile_cycles(&p, flops) + image * (p.parts > 1 ? PARTS_FILL : 2) / lanes + far_cycles(&p) +
+               single_cycles(&p, image);
     double faster = p.bundle == BUNDLE_BYTES ? 14 : p.bundle == BUNDLE_BF16 ? 6 : 7;
     return flops / (faster * lanes) + image * 2 / lanes;
 }
