@@ -63,7 +63,7 @@ static bool offered_in_parts(const Lower *lower, const Kernel *kernel, const Rec
     less.target = target_with_precision(lower->arena, lower->target, PRECISION_HIGH);
     less.exact = false;
     Recipe same = recipe_to_plan(recipe);
-    return recipe_offered(&less, kernel, &same);
+    return recipe->provider == &provider_amx && recipe_offered(&less, kernel, &same);
 }
 
 static bool follow_mark(Lower *lower, Kernel *kernel, const KernelMark *mark)
