@@ -40,7 +40,6 @@ typedef enum Helper {
     HELPER_ROUND_BF16,
     HELPER_STORE_F16, /* void store_f16_f32x16(uint16_t *p, f32x16 x): rounded; unaligned */
     HELPER_STORE_BF16,
-    HELPER_STORE_PARTS,
     HELPER_CUT_I8, /* f32x16 cut_i8_f32x16(f32x16 x): what a cast makes of it, as f32 */
     HELPER_CUT_U8,
     HELPER_CUT_I16,
@@ -62,6 +61,7 @@ typedef enum Helper {
     HELPER_DOT,         /* i32x16 dot_f32x16(i32x16 sum, i32x16 x, i32x16 y): + the products of pairs */
     HELPER_DOT_BYTES,   /* the same of quads, u8 by i8 */
     HELPER_DOT_BF16,    /* f32x16 dot_bf16_f32x16(f32x16 sum, i32x16 x, i32x16 y): of pairs of bf16 */
+    HELPER_STORE_PARTS, /* void store_parts_f32x16(uint16_t *p, int parts, ptrdiff_t rest, f32x16 x): as bf16 */
     HELPER_SPLAT_PAIR,  /* i32x16 splat_pair_f32x16(int32_t x) */
     HELPER_LOAD_WORDS,  /* i32x16 load_words_f32x16(const int32_t *p): unaligned */
     HELPER_STORE_WORDS, /* void store_words_f32x16(int32_t *p, i32x16 x): unaligned */
