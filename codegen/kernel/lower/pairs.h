@@ -12,10 +12,10 @@
  * column's weights times the shift, which stands in scratch while a panel's tiles start with it.  A zero point of the
  * image that is known only at run time, as what is quantised there has, stays in it likewise.
  *
- * The recipe `amx` is the same with sums in tile registers, which go through scratch to what finishes them.  It takes
- * f32, too: every operand is the sum of two bf16, the nearest and what is nearest to the rest, and of their four
- * products the one of both rests, 2^-18 of the whole at most, is left out.  In scratch the rests of the image stand
- * behind it, in the weights those of a panel behind the panel.
+ * The recipe `amx` is the same with sums in tile registers, which go through scratch to what finishes them.  Where the
+ * target says so it takes f32, too, in parts: every operand is the sum of two bf16, the nearest and what is nearest to
+ * the rest (each within 2^-8), and of their four products the one of both rests, 2^-16 of the whole at most, is left
+ * out.  In scratch the rests of the image stand behind it, in the weights those of a panel behind the panel.
  *
  * Sums of integers are exact, whatever they are; the rest of the kernel goes on with them in f32.  Those of bf16 are
  * made of the text's products in another order (BUNDLE_BF16), and subnormal numbers count as 0. */
