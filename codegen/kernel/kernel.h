@@ -22,6 +22,12 @@ typedef struct Packing {
     } bound[2];
 } Packing;
 
+/* Of the array's elements, where the source is of this dtype. */
+static inline DType packing_dtype(const Packing *packing, DType source)
+{
+    return packing->parts ? DT_BF16 : source;
+}
+
 typedef struct WeightArray {
     Packing packing;
     StorageId storage; /* which says whose elements these are, and where */

@@ -14,7 +14,7 @@
 
 DType program_weights_dtype(const Weights *weights)
 {
-    return weights->packing.rest ? DT_BF16 : value_type(weights->graph, weights->value)->dtype;
+    return packing_dtype(&weights->packing, value_type(weights->graph, weights->value)->dtype);
 }
 
 /* On a GPU weights are in the source or handed in: nothing is pulled in by .incbin there. */
@@ -151,7 +151,7 @@ void program_weights_fill(const Program *program, uint32_t w, void *bytes)
         memcpy(bytes, data->data, (size_t)weights->bytes);
     else if (packing->winograd)
         pack_transformed(packing, data, bytes);
-    else if (packing->rest)
+    else if (packing->parts)
         pack_parts(weights, data, bytes);
     else
         pack_all(packing, data->type->dtype, data->data, bytes);

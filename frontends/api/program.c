@@ -49,27 +49,37 @@ static bool find_allocator(nnc_session *session, const char *name, const char **
     return !name || *found;
 }
 
+/* Which of the names it is; NULL: the first. */
+static bool choose(nnc_session *session, const char *what, const char *name, const char *const *names, uint32_t *chosen)
+{
+    *chosen = 0;
+    while (name && names[*chosen] && strcmp(name, names[*chosen]) != 0)
+        ++*chosen;
+    if (!names[*chosen])
+        session_misuse(session, "unknown %s `%s`", what, name);
+    return names[*chosen] != NULL;
+}
+
 static bool take_backend(nnc_session *session, const char *name, CompileOptions *options)
 {
-    Backend backend = BACKEND_GENERATED;
-    while (name && backend_names[backend] && strcmp(name, backend_names[backend]) != 0)
-        backend++;
-    if (!backend_names[backend])
-        return session_misuse(session, "unknown backend `%s`", name), false;
+    uint32_t backend;
+    if (!choose(session, "backend", name, backend_names, &backend))
+        return false;
     if (backend != BACKEND_GENERATED && !target_takes_libraries(options->target))
         return session_misuse(session, "no library computes for %s", options->target->name), false;
-    options->target = target_with_backend(&session->arena, options->target, backend);
+    options->target = target_with_backend(&session->arena, options->target, (Backend)backend);
     return true;
 }
 
 static bool take_precision(nnc_session *session, const char *name, CompileOptions *options)
 {
-    Precision precision = PRECISION_HIGHEST;
-    while (name && target_precision_names[precision] && strcmp(name, target_precision_names[precision]) != 0)
-        precision++;
-    if (!target_precision_names[precision])
-        return session_misuse(session, "unknown precision `%s`", name), false;
-    options->target = target_with_precision(&session->arena, options->target, precision);
+    uint32_t precision;
+    if (!choose(session, "precision", name, target_precision_names, &precision))
+        return false;
+    if (precision != PRECISION_HIGHEST && options->exact)
+        return session_misuse(session, "exact sums keep to the products of the model: no other precision goes with it"),
+               false;
+    options->target = target_with_precision(&session->arena, options->target, (Precision)precision);
     return true;
 }
 

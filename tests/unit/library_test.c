@@ -308,6 +308,8 @@ UNIT(a_wrong_use_is_told)
     EXPECT_INT(nnc_graph_compile(module, 0, &(nnc_options){.target = "abacus"}, &program), NNC_RESULT_USE);
     EXPECT(strstr(nnc_session_text(session), "abacus") != NULL);
     EXPECT_INT(nnc_graph_compile(module, 0, &(nnc_options){.allocator = "none"}, &program), NNC_RESULT_USE);
+    EXPECT_INT(nnc_graph_compile(module, 0, &(nnc_options){.precision = "low"}, &program), NNC_RESULT_USE);
+    EXPECT_INT(nnc_graph_compile(module, 0, &(nnc_options){.precision = "high", .exact = 1}, &program), NNC_RESULT_USE);
     EXPECT_INT(nnc_graph_compile(module, 0, &(nnc_options){.allocator = nnc_allocator_name(0)}, &program),
                NNC_RESULT_OK);
     EXPECT_INT(nnc_program_write(program, "/dev/null/x"), NNC_RESULT_SYSTEM);

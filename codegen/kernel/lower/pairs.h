@@ -53,7 +53,7 @@ typedef struct PairsPanels {
     PanelSpan span;
     const Var *panel;
     uint32_t buffer; /* weights */
-    int64_t rest;    /* of those in parts: elements from one to what is left of it */
+    int64_t rest;    /* elements from a part of a panel to the next */
     Index at;        /* of the panel's first */
 } PairsPanels;
 
@@ -73,8 +73,8 @@ typedef struct Pairs {
     Bundle bundle;
     bool tiles;     /* tile registers: the recipe is `amx` ... */
     int64_t words;  /* ... and a step of the depth is so many bundles, of which a tap's run has several times as many */
-    uint32_t parts; /* operands are f32, as so many of bf16 each, ... */
-    int64_t image_rest; /* ... so many elements apart in scratch; 1: they are what they are */
+    uint32_t parts; /* operands are f32, as so many of bf16 each; 1: they are what they are */
+    int64_t image_rest; /* elements from a part of the image to the next, in scratch */
     double shift;       /* what is added to the image */
     ValueId bytes;      /* the image as u8 from which ... */
     ValueId zero_point; /* ... this zero point would be taken away, and is not; NONE: the operand */

@@ -156,16 +156,11 @@ uint32_t lower_shared(Lower *lower, DType dtype, int64_t elements, const char *r
                                             .written = true});
 }
 
-static DType weights_dtype(const Lower *lower, ValueId value, const Packing *packing)
-{
-    return packing->rest ? DT_BF16 : value_type(lower->graph, value)->dtype;
-}
-
 /* The array of the value's elements in this order, which kernels share. */
 static uint32_t find_weights(Lower *lower, ValueId value, const Packing *packing, int64_t elements)
 {
     WeightTable *table = lower->weights;
-    DType dtype = weights_dtype(lower, value, packing);
+    DType dtype = packing_dtype(packing, value_type(lower->graph, value)->dtype);
     uint32_t at = table->first[value];
     while (at != NONE && memcmp(&table->array[at].packing, packing, sizeof *packing) != 0)
         at = table->array[at].next;
@@ -199,7 +194,7 @@ uint32_t lower_weights(Lower *lower, ValueId value, const Packing *packing, int6
     if (known != NONE)
         return known;
     return add_buffer(lower, (KernelBuffer){.role = packing->rank ? "weight" : "constant",
-                                            .dtype = weights_dtype(lower, value, packing),
+                                            .dtype = packing_dtype(packing, value_type(lower->graph, value)->dtype),
                                             .storage = storage,
                                             .part = NONE,
                                             .nibbles = lower->nibbles[value],
