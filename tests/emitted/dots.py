@@ -77,27 +77,31 @@ def images(x, w, pad, stride):
 class Sums:
     """Graphs of contractions of bf16: {name: (inputs, {recipe: sums in its order}, sums in f64, the sums of amounts)}."""
 
+    dtype, read, draw, kept = "bf16", "f32({})", staticmethod(brains), staticmethod(bits)
+
     def __init__(self):
         self.text, self.arrays, self.cases = {}, {}, {}
 
     def add(self, name, x, w, matrices, run, body):
         a, b, arrange = matrices
         shape = [", ".join(map(str, t.shape)) for t in (x, w, arrange(a @ b))]
-        self.text[name] = f"graph {name}(x: bf16[{shape[0]}]) -> (r: f32[{shape[2]}]) {{\n    param {name}_w: bf16[{shape[1]}]\n    {body} RECIPE\n}}\n"
-        self.arrays[f"{name}_w"] = bits(w)
+        self.text[name] = f"graph {name}(x: {self.dtype}[{shape[0]}]) -> (r: f32[{shape[2]}]) {{\n    param {name}_w: {self.dtype}[{shape[1]}]\n    {body} RECIPE\n}}\n"
+        self.arrays[f"{name}_w"] = self.kept(w)
         wide = a.astype(np.float64), b.astype(np.float64)
-        in_order = {"pairs": arrange(sums_by_pairs(a, b))}
-        if step_of(run) >= 4:
-            in_order["amx"] = arrange(sums_by_tiles(a, b, step_of(run)))
-        self.cases[name] = bits(x), in_order, arrange(wide[0] @ wide[1]), arrange(abs(wide[0]) @ abs(wide[1]))
+        in_order = {recipe: arrange(sums) for recipe, sums in self.in_order(a, b, step_of(run)).items()}
+        self.cases[name] = self.kept(x), in_order, arrange(wide[0] @ wide[1]), arrange(abs(wide[0]) @ abs(wide[1]))
+
+    def in_order(self, a, b, pairs):
+        return {"pairs": sums_by_pairs(a, b), **({"amx": sums_by_tiles(a, b, pairs)} if pairs >= 4 else {})}
 
     def product(self, rows, depth, columns):
-        x, w, name = brains(rows, depth), brains(depth, columns), f"product_{rows}_{depth}_{columns}"
-        self.add(name, x, w, (*even(x, w), lambda y: y), depth + depth % 2, f"r = f32(x) @ f32({name}_w)")
+        x, w, name = self.draw(rows, depth), self.draw(depth, columns), f"product_{rows}_{depth}_{columns}"
+        self.add(name, x, w, (*even(x, w), lambda y: y), depth + depth % 2, f"r = {self.read.format('x')} @ {self.read.format(name + '_w')}")
 
     def convolution(self, shape, outputs, size, pad=0, stride=1):
-        x, w, name = brains(*shape), brains(outputs, shape[1], size, size), f"image_{shape[1]}_{outputs}_{size}_{stride}"
-        self.add(name, x, w, images(x, w, pad, stride), size * (shape[1] + shape[1] % 2), f"r = conv2d(f32(x), f32({name}_w), pad = {pad}, stride = {stride})")
+        x, w, name = self.draw(*shape), self.draw(outputs, shape[1], size, size), f"image_{shape[1]}_{outputs}_{size}_{stride}"
+        self.add(name, x, w, images(x, w, pad, stride), size * (shape[1] + shape[1] % 2),
+                 f"r = conv2d({self.read.format('x')}, {self.read.format(name + '_w')}, pad = {pad}, stride = {stride})")
 
 
 def make():

@@ -12,7 +12,7 @@ import sys
 import numpy as np
 
 import build
-from dots import even, images, step_of
+from dots import Sums
 from streams import Model, write_safetensors
 
 TARGET = "x86-64-v4-amx"
@@ -34,19 +34,19 @@ def nearest(x):
     return ((bits + 0x7FFF + (bits >> 16 & 1)) & np.uint32(0xFFFF0000)).view(np.float32)
 
 
-def taken_apart(x, count):
+def taken_apart(x):
     parts = []
-    for _ in range(count):
+    for _ in range(PARTS):
         parts.append(nearest(x))
         x = x - parts[-1]
     return parts
 
 
-def sums_by_tiles(x, w, count, pairs):
+def sums_of_parts(x, w, pairs):
     """Of each step of so many pairs the products of parts, the largest first: the even ones, the odd ones, then both."""
-    x, w, total = taken_apart(x, count), taken_apart(w, count), np.zeros((x.shape[0], w.shape[1]), np.float32)
+    x, w, total = taken_apart(x), taken_apart(w), np.zeros((x.shape[0], w.shape[1]), np.float32)
     for k in range(0, x[0].shape[1], 2 * pairs):
-        for a, b in ((part, whole - part) for whole in range(count) for part in range(whole + 1)):
+        for a, b in ((part, whole - part) for whole in range(PARTS) for part in range(whole + 1)):
             sums = [np.zeros_like(total), np.zeros_like(total)]
             for i in range(2 * pairs):
                 sums[i % 2] = sums[i % 2] + x[a][:, k + i:k + i + 1] * w[b][k + i]
@@ -54,31 +54,15 @@ def sums_by_tiles(x, w, count, pairs):
     return total
 
 
-class Cases:
-    def __init__(self):
-        self.text, self.weights, self.case = "nnc 1\n", {}, {}
+class Parts(Sums):
+    dtype, read, draw, kept = "f32", "{}", staticmethod(floats), staticmethod(lambda x: x)
 
-    def add(self, name, x, w, matrices, run, body):
-        a, b, arrange = matrices
-        wide = a.astype(np.float64), b.astype(np.float64)
-        sums = arrange(sums_by_tiles(a, b, PARTS, step_of(run)))
-        shapes = [", ".join(map(str, t.shape)) for t in (x, w, sums)]
-        self.text += (f"graph {name}(x: f32[{shapes[0]}]) -> (r: f32[{shapes[2]}]) {{\n    param {name}_w: f32[{shapes[1]}]\n"
-                      f"    {body} @kernel(0, amx)\n}}\n")
-        self.weights[f"{name}_w"] = w
-        self.case[name] = x, sums, arrange(wide[0] @ wide[1]), arrange(abs(wide[0]) @ abs(wide[1]))
-
-    def product(self, rows, depth, columns):
-        x, w, name = floats(rows, depth), floats(depth, columns), f"product_{rows}_{depth}_{columns}"
-        self.add(name, x, w, (*even(x, w), lambda y: y), depth + depth % 2, f"r = x @ {name}_w")
-
-    def convolution(self, shape, outputs, size, pad=0, stride=1):
-        x, w, name = floats(*shape), floats(outputs, shape[1], size, size), f"image_{shape[1]}_{outputs}_{size}_{stride}"
-        self.add(name, x, w, images(x, w, pad, stride), size * (shape[1] + shape[1] % 2), f"r = conv2d(x, {name}_w, pad = {pad}, stride = {stride})")
+    def in_order(self, a, b, pairs):
+        return {"amx": sums_of_parts(a, b, pairs)}
 
 
 def make():
-    cases = Cases()
+    cases = Parts()
     for extents in (1, 64, 40), (7, 39, 32), (75, 160, 56), (16, 24, 32), (70, 512, 48):  # 512: pixels are set apart
         cases.product(*extents)
     cases.convolution((2, 16, 6, 13), 24, 3, 1)
@@ -93,8 +77,9 @@ CASES = make()
 
 
 def library(arguments, folder, cc):
-    (folder / "sums.nnc").write_text(CASES.text)
-    write_safetensors(CASES.weights, folder / "sums.safetensors")
+    text = "nnc 1\n" + "".join(CASES.text.values())
+    (folder / "sums.nnc").write_text(text.replace("RECIPE", "@kernel(0, amx)"))
+    write_safetensors(CASES.arrays, folder / "sums.safetensors")
     error = build.emit(arguments.nnc, folder / "sums.nnc", folder, TARGET, "--precision", "high", "--weights", "c", "--name", "sums")
     error = error or build.compile_source(folder / "sums.c", TARGET, cc, *FLAGS)
     return error or build.command([cc, "-shared", folder / "sums.o", "-lm", "-o", folder / "libsums.so"])
@@ -106,11 +91,11 @@ def test_sums(arguments, cc, folder):
     if error:
         return error
     stream = Model(folder / "libsums.so", "sums", {}).stream()
-    for name, (x, sums, wide, amounts) in CASES.case.items():
+    for name, (x, sums, wide, amounts) in CASES.cases.items():
         got = getattr(stream, name)(x)
         off = np.max(abs(got - wide) / amounts)
         assert off <= BOUND, f"{name}: off by {off} of the amounts"
-        wrong = np.argwhere(got != sums)
+        wrong = np.argwhere(got != sums["amx"])
         assert not len(wrong), f"{name}: {len(wrong)} of {got.size} differ from NumPy; at {wrong[0]}"
     return None
 
@@ -120,12 +105,12 @@ def test_special(arguments, cc, folder):
     error = library(arguments, folder, cc)
     if error:
         return error
-    x, sums, _, _ = CASES.case["product_75_160_56"]
+    x, sums, _, _ = CASES.cases["product_75_160_56"]
     x = x.copy()
     x[3, 7], x[5, 9], x[9] = np.nan, np.inf, 1e-40
     got = Model(folder / "libsums.so", "sums", {}).stream().product_75_160_56(x)
     others = np.setdiff1d(np.arange(75), [3, 5, 9])
-    assert np.all(got[others] == sums[others]), "other rows differ"
+    assert np.all(got[others] == sums["amx"][others]), "other rows differ"
     assert np.all(np.isnan(got[3])), "a NaN is lost"
     assert not np.any(np.isfinite(got[5])), "an infinity is lost"
     assert np.max(abs(got[9])) < 1e-35, "subnormal numbers are more than they are"
