@@ -399,9 +399,7 @@ static const KnobSpec amx_knobs[] = {
 
 const Provider provider_amx = {
     .name = "amx",
-    .doc =
-        "bytes and bf16, with --precision high also f32, in tile registers (AMX); sums of integers are exact in 32 "
-        "bits",
+    .doc = "bytes, bf16 and, with --precision high, f32 in tile registers (AMX); sums of integers are exact",
     .knob = amx_knobs,
     .forms = 1u << FORM_CONTRACTION,
     .offers = pairs_offers,

@@ -22,10 +22,12 @@ static void pack(Pairs *p, PairsPanels *panels)
 {
     Arena *arena = p->lower->arena;
     int64_t width = panels->span.vectors * p->lanes, count_in = bundle_count(p->bundle), step[8], elements = 1;
-    const Digit digit[] = {{p->group, p->conv.groups, 1, 0, 0}, {p->column, panels->span.count, width, width, 0},
-                           {NULL, p->parts, 0, 0, 0},           {p->kh, p->kh->high + 1, 1, 0, 0},
-                           {p->kw, p->kw->high + 1, 1, 0, 0},   {p->channel, p->room / count_in, count_in, 0, count_in},
-                           {p->column, width, 1, 1, 0},         {p->channel, count_in, 1, 0, 1}};
+    const Digit digit[] = {
+        {p->group, p->conv.groups, 1, 0, 0}, {p->column, panels->span.count, width, width, 0},
+        {NULL, p->parts, 0, 0, 0},           {p->kh, p->kh->high + 1, 1, 0, 0},
+        {p->kw, p->kw->high + 1, 1, 0, 0},   {p->channel, p->room / count_in, count_in, 0, count_in},
+        {p->column, width, 1, 1, 0},         {p->channel, count_in, 1, 0, 1},
+    };
     const uint32_t count = sizeof digit / sizeof *digit;
     Packing packing;
     memset(&packing, 0, sizeof packing); /* compared as bytes */
