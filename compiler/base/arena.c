@@ -1,12 +1,16 @@
+#define _DEFAULT_SOURCE /* MADV_HUGEPAGE */
 #include "base/arena.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/fatal.h"
 
-#define FIRST_CHUNK   ((size_t)64 << 10)
-#define LARGEST_CHUNK ((size_t)8 << 20) /* chunks double up to here; a larger request gets a chunk of its own */
+#define FIRST_CHUNK   ((size_t)64 << 10) /* bytes with the chunk's head */
+#define LARGEST_CHUNK ((size_t)8 << 20)  /* chunks double up to here; a larger request gets a chunk of its own */
+
+#define LARGE_PAGE ((size_t)2 << 20)
 
 #define LARGE_ELEMENT 64 /* bytes: of such there are mostly one or two: nodes in the body of a call */
 
@@ -16,6 +20,21 @@ struct ArenaChunk {
     _Alignas(16) unsigned char bytes[];
 };
 
+/* Large chunks in large pages where the kernel lends them: a fault for every 4 kB takes a sixth of all the time. */
+static void *chunk_memory(size_t bytes)
+{
+#ifdef MADV_HUGEPAGE
+    if (bytes >= LARGE_PAGE) {
+        void *memory = NULL;
+        if (posix_memalign(&memory, LARGE_PAGE, bytes) != 0)
+            return NULL;
+        madvise(memory, bytes / LARGE_PAGE * LARGE_PAGE, MADV_HUGEPAGE); /* refused, all works as well */
+        return memory;
+    }
+#endif
+    return malloc(bytes);
+}
+
 static ArenaChunk *new_chunk(Arena *arena, size_t least)
 {
     ArenaChunk *older = arena->chunk, *chunk = arena->spare;
@@ -24,18 +43,20 @@ static ArenaChunk *new_chunk(Arena *arena, size_t least)
         *chunk = (ArenaChunk){.older = older, .size = chunk->size};
         return chunk;
     }
-    size_t size = older ? older->size * 2 : FIRST_CHUNK;
-    if (size > LARGEST_CHUNK)
-        size = LARGEST_CHUNK;
-    if (size < least)
-        size = least;
+    if (least > SIZE_MAX - sizeof *chunk)
+        fatal_memory(least);
+    size_t bytes = older ? (sizeof *older + older->size) * 2 : FIRST_CHUNK;
+    if (bytes > LARGEST_CHUNK)
+        bytes = LARGEST_CHUNK;
+    if (bytes < sizeof *chunk + least)
+        bytes = sizeof *chunk + least;
 
-    chunk = size <= SIZE_MAX - sizeof *chunk ? malloc(sizeof *chunk + size) : NULL;
+    chunk = chunk_memory(bytes);
     if (!chunk)
-        fatal_memory(size);
+        fatal_memory(bytes);
     chunk->older = older;
     chunk->used = 0;
-    chunk->size = size;
+    chunk->size = bytes - sizeof *chunk;
     return chunk;
 }
 
