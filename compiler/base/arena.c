@@ -1,6 +1,7 @@
-#define _DEFAULT_SOURCE /* MADV_HUGEPAGE */
+#define _DEFAULT_SOURCE /* MAP_ANONYMOUS, MADV_HUGEPAGE */
 #include "base/arena.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -17,22 +18,46 @@
 struct ArenaChunk {
     ArenaChunk *older;
     size_t used, size;
+    size_t dirty;  /* what lies behind was never used and is zero */
+    size_t mapped; /* bytes from the system; 0: from malloc */
     _Alignas(16) unsigned char bytes[];
 };
 
-/* Large chunks in large pages where the kernel lends them: a fault for every 4 kB takes a sixth of all the time. */
-static void *chunk_memory(size_t bytes)
+/* In large pages where the kernel lends them: a fault for every 4 kB would take a fifth of all the time. */
+static ArenaChunk *map_chunk(size_t bytes)
 {
+    size_t whole = (bytes + LARGE_PAGE - 1) / LARGE_PAGE * LARGE_PAGE, asked = whole + LARGE_PAGE;
+    unsigned char *from = mmap(NULL, asked, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (from == MAP_FAILED)
+        return NULL;
+    size_t front = -(uintptr_t)from % LARGE_PAGE;
+    if (front)
+        munmap(from, front);
+    munmap(from + front + whole, LARGE_PAGE - front);
 #ifdef MADV_HUGEPAGE
-    if (bytes >= LARGE_PAGE) {
-        void *memory = NULL;
-        if (posix_memalign(&memory, LARGE_PAGE, bytes) != 0)
-            return NULL;
-        madvise(memory, bytes / LARGE_PAGE * LARGE_PAGE, MADV_HUGEPAGE); /* refused, all works as well */
-        return memory;
-    }
+    madvise(from + front, whole, MADV_HUGEPAGE); /* refused, all works as well */
 #endif
-    return malloc(bytes);
+    ArenaChunk *chunk = (ArenaChunk *)(from + front);
+    *chunk = (ArenaChunk){.size = whole - sizeof *chunk, .mapped = whole};
+    return chunk;
+}
+
+static ArenaChunk *make_chunk(size_t bytes)
+{
+    ArenaChunk *chunk = bytes >= LARGE_PAGE ? map_chunk(bytes) : malloc(bytes);
+    if (!chunk)
+        fatal_memory(bytes);
+    if (bytes < LARGE_PAGE)
+        *chunk = (ArenaChunk){.size = bytes - sizeof *chunk, .dirty = bytes - sizeof *chunk};
+    return chunk;
+}
+
+static void free_chunk(ArenaChunk *chunk)
+{
+    if (chunk && chunk->mapped)
+        munmap(chunk, chunk->mapped);
+    else
+        free(chunk);
 }
 
 static ArenaChunk *new_chunk(Arena *arena, size_t least)
@@ -40,10 +65,11 @@ static ArenaChunk *new_chunk(Arena *arena, size_t least)
     ArenaChunk *older = arena->chunk, *chunk = arena->spare;
     if (chunk && chunk->size >= least) {
         arena->spare = NULL;
-        *chunk = (ArenaChunk){.older = older, .size = chunk->size};
+        chunk->older = older;
+        chunk->used = 0;
         return chunk;
     }
-    if (least > SIZE_MAX - sizeof *chunk)
+    if (least > SIZE_MAX / 2)
         fatal_memory(least);
     size_t bytes = older ? (sizeof *older + older->size) * 2 : FIRST_CHUNK;
     if (bytes > LARGEST_CHUNK)
@@ -51,17 +77,13 @@ static ArenaChunk *new_chunk(Arena *arena, size_t least)
     if (bytes < sizeof *chunk + least)
         bytes = sizeof *chunk + least;
 
-    chunk = chunk_memory(bytes);
-    if (!chunk)
-        fatal_memory(bytes);
+    chunk = make_chunk(bytes);
     chunk->older = older;
-    chunk->used = 0;
-    chunk->size = bytes - sizeof *chunk;
     return chunk;
 }
 
-/* Not zeroed, but for what fills it up to 16 bytes */
-static void *take(Arena *arena, size_t asked)
+/* Zeroed, or only what fills it up to 16 bytes */
+static void *take(Arena *arena, size_t asked, bool zeroed)
 {
     if (asked > SIZE_MAX - 15)
         fatal_memory(asked);
@@ -70,20 +92,23 @@ static void *take(Arena *arena, size_t asked)
     ArenaChunk *chunk = arena->chunk;
     if (!chunk || chunk->size - chunk->used < bytes)
         chunk = arena->chunk = new_chunk(arena, bytes);
-    unsigned char *memory = chunk->bytes + chunk->used;
-    chunk->used += bytes;
-    memset(memory + asked, 0, bytes - asked);
-    return memory;
+    size_t from = chunk->used, to = from + bytes, keep = zeroed ? from : from + asked;
+    if (keep < chunk->dirty)
+        memset(chunk->bytes + keep, 0, (to < chunk->dirty ? to : chunk->dirty) - keep);
+    if (chunk->dirty < to)
+        chunk->dirty = to;
+    chunk->used = to;
+    return chunk->bytes + from;
 }
 
 void *arena_alloc(Arena *arena, size_t bytes)
 {
-    return memset(take(arena, bytes), 0, bytes);
+    return take(arena, bytes, true);
 }
 
 void *arena_copy(Arena *arena, const void *from, size_t bytes)
 {
-    void *to = take(arena, bytes);
+    void *to = take(arena, bytes, false);
     if (bytes)
         memcpy(to, from, bytes);
     return to;
@@ -97,7 +122,7 @@ void *arena_grow(Arena *arena, void *array, uint32_t count, uint32_t *capacity, 
     *capacity = *capacity ? room * 2 : room;
 
     size_t filled = count * element_bytes;
-    unsigned char *larger = take(arena, *capacity * element_bytes);
+    unsigned char *larger = take(arena, *capacity * element_bytes, false);
     if (count)
         memcpy(larger, array, filled);
     return larger;
@@ -117,7 +142,7 @@ void arena_reset(Arena *arena, ArenaMark mark)
             unused = arena->spare;
             arena->spare = arena->chunk;
         }
-        free(unused);
+        free_chunk(unused);
         arena->chunk = older;
     }
     if (mark.chunk)
@@ -127,6 +152,6 @@ void arena_reset(Arena *arena, ArenaMark mark)
 void arena_free(Arena *arena)
 {
     arena_reset(arena, (ArenaMark){NULL, 0});
-    free(arena->spare);
+    free_chunk(arena->spare);
     arena->spare = NULL;
 }

@@ -8,12 +8,11 @@ static const OnnxStatement *statement_at(const Repeat *r, uint32_t unit)
 
 uint32_t onnx_block_made(const Repeat *r, const RepeatBlock *block, uint32_t at, uint32_t value, uint32_t *result)
 {
-    uint32_t unit = r->value[value].unit, token = 0;
+    uint32_t unit = r->value[value].unit;
     if (unit == NONE || unit < at || unit >= at + block->length)
         return NONE;
-    for (*result = 0;; ++*result)
-        if (onnx_statement_next(statement_at(r, unit), &token, TOKEN_VALUE)->id == value)
-            return unit - at;
+    *result = r->value[value].number;
+    return unit - at;
 }
 
 /* Do both instances read their own values in the same places? */

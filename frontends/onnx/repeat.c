@@ -153,8 +153,11 @@ static void index_units(Repeat *r)
         r->class[unit] = class_of(r->script, s);
         r->bound[unit] = bound;
         bound = is_declaration(s);
-        for (uint32_t k = 0; k < s->results; k++)
-            r->value[onnx_statement_next(s, &at, TOKEN_VALUE)->id].unit = unit;
+        for (uint32_t k = 0; k < s->results; k++) {
+            RepeatValue *value = &r->value[onnx_statement_next(s, &at, TOKEN_VALUE)->id];
+            value->unit = unit;
+            value->number = k;
+        }
     }
     r->bound[r->unit_count] = bound;
 }

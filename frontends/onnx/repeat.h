@@ -10,6 +10,7 @@ typedef struct RepeatValue { /* of the script */
     Str name;
     uint32_t statement;       /* that gives it; NONE: an input */
     uint32_t unit;            /* the same in the sequence; NONE: it is not in it */
+    uint32_t number;          /* among the results there */
     uint32_t first_use, uses; /* statements that read it: in Repeat.use */
     bool result;
 } RepeatValue;
