@@ -56,9 +56,9 @@ Str print_narrowed(Printer *printer, Str shown);
 /* The same of a place in what is called `of`. */
 Str print_index_of(Printer *printer, Str of, Index index);
 /* A number of the loops, or the parameter that stands for it. */
+Str print_constant(Printer *printer, ConstantKind kind, const char *along, int64_t value);
 /* From one lane to the next. */
 Str print_lane_stride(Printer *printer, Str of, int64_t factor);
-Str print_constant(Printer *printer, ConstantKind kind, const char *along, int64_t value);
 /* The index into what is called `of` with the lane variable taken as 0, and the lane's factor. */
 Str print_base(Printer *printer, Str of, Index index, int64_t *lane_factor);
 /* name, name3_1 */

@@ -4,11 +4,9 @@
  * One grad after the other, in the order of nodes, so that the gradients of gradients find the nodes of the first. What
  * a grad needs is active: it hangs on a tensor of `wrt`, and y hangs on it.  From y back, each active node is asked
  * what reaches its operands (ops/reverse.h); all that reaches a value is put together once, when the last of its users
- * has been asked: whole gradients are added, those of parts laid side by side, with zeros only where no part is.
- * Loops and branches: grad_control.c. */
+ * has been asked (grad_parts.c).  Loops and branches: grad_control.c. */
 #include "passes/grad.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "ops/meaning.h"
@@ -108,170 +106,6 @@ static void mark_active(Grad *g, const GradRequest *request)
         g->active[v] = hangs[owner_of(g, v)] && needed[owner_of(g, v)];
 }
 
-/* Putting together */
-
-typedef struct Part { /* of a gradient: a box */
-    ValueId value;
-    uint32_t number; /* in the order they came */
-    int64_t begin[MAX_RANK], end[MAX_RANK];
-} Part;
-
-typedef struct Region {
-    DType dtype;
-    uint32_t rank;
-    int64_t begin[MAX_RANK], end[MAX_RANK];
-} Region;
-
-static Shape region_shape(const Region *region)
-{
-    Shape shape = {.rank = region->rank};
-    for (uint32_t d = 0; d < region->rank; d++)
-        shape.dim[d] = region->end[d] - region->begin[d];
-    return shape;
-}
-
-static bool covers(const Part *part, const Region *region)
-{
-    for (uint32_t d = 0; d < region->rank; d++)
-        if (part->begin[d] != region->begin[d] || part->end[d] != region->end[d])
-            return false;
-    return true;
-}
-
-static ValueId pad_part(Grad *g, const Part *part, const Region *region)
-{
-    Shape shape = region_shape(region);
-    int64_t begin[MAX_RANK];
-    for (uint32_t d = 0; d < region->rank; d++)
-        begin[d] = part->begin[d] - region->begin[d];
-    return reverse_pad(&g->reverse, part->value, begin, &shape);
-}
-
-static ValueId add(Grad *g, ValueId sum, ValueId value)
-{
-    return sum == NONE ? value : reverse_build2(&g->reverse, OP_ADD, sum, value);
-}
-
-/* Parts that cannot be told apart by a cut. */
-static ValueId add_parts(Grad *g, const Part *part, uint32_t count, const Region *region)
-{
-    ValueId sum = NONE;
-    for (uint32_t i = 0; i < count; i++)
-        sum = add(g, sum, pad_part(g, &part[i], region));
-    return sum;
-}
-
-static _Thread_local uint32_t sorted_dimension; /* qsort takes no context */
-
-static int compare_parts(const void *a, const void *b)
-{
-    const Part *x = a, *y = b;
-    int64_t from = x->begin[sorted_dimension], to = y->begin[sorted_dimension];
-    return from != to ? (from > to) - (from < to) : (x->number > y->number) - (x->number < y->number);
-}
-
-static ValueId concat(Grad *g, const ValueId *piece, uint32_t count, uint32_t dimension)
-{
-    Attr axis = {.i = dimension};
-    return count == 1 ? piece[0] : reverse_build(&g->reverse, OP_CONCAT, piece, count, &axis);
-}
-
-static ValueId lay(Grad *g, Part *part, uint32_t count, const Region *region);
-
-/* Parts, sorted along the dimension, in slabs of the region that none of them sticks out of. */
-static ValueId lay_slabs(Grad *g, Part *part, uint32_t count, const Region *region, uint32_t d)
-{
-    ValueId *piece = ARENA_ARRAY(g->scratch, ValueId, 2 * count + 1);
-    uint32_t pieces = 0, first = 0;
-    Region slab = *region;
-    while (first < count) {
-        if (part[first].begin[d] > slab.begin[d]) { /* nothing here */
-            slab.end[d] = part[first].begin[d];
-            piece[pieces++] = lay(g, part, 0, &slab);
-            slab.begin[d] = slab.end[d];
-        }
-        uint32_t end = first;
-        for (slab.end[d] = slab.begin[d]; end < count && (end == first || part[end].begin[d] < slab.end[d]); end++)
-            slab.end[d] = part[end].end[d] > slab.end[d] ? part[end].end[d] : slab.end[d];
-        piece[pieces++] = lay(g, part + first, end - first, &slab);
-        slab.begin[d] = slab.end[d];
-        first = end;
-    }
-    if (slab.begin[d] < region->end[d]) {
-        slab.end[d] = region->end[d];
-        piece[pieces++] = lay(g, part, 0, &slab);
-    }
-    return concat(g, piece, pieces, d);
-}
-
-/* Does a cut across the dimension lie between two parts? They get sorted along it. */
-static bool can_cut(Part *part, uint32_t count, uint32_t dimension)
-{
-    int64_t end;
-    sorted_dimension = dimension;
-    qsort(part, count, sizeof *part, compare_parts);
-    end = part[0].end[dimension];
-    for (uint32_t i = 1; i < count; i++) {
-        if (part[i].begin[dimension] >= end)
-            return true;
-        end = part[i].end[dimension] > end ? part[i].end[dimension] : end;
-    }
-    return false;
-}
-
-/* The tensor of the region that has these parts.  Recurses over slabs: at most as deep as cuts are nested. */
-static ValueId lay(Grad *g, Part *part, uint32_t count, const Region *region)
-{
-    Shape shape = region_shape(region);
-    if (count == 0)
-        return reverse_full(&g->reverse, region->dtype, &shape, 0);
-    if (count == 1)
-        return covers(part, region) ? part->value : pad_part(g, part, region);
-    for (uint32_t d = 0; d < region->rank; d++)
-        if (can_cut(part, count, d))
-            return lay_slabs(g, part, count, region, d);
-    return add_parts(g, part, count, region);
-}
-
-/* All that reaches a value, as one tensor; NONE when nothing does. */
-static ValueId put_together(Grad *g, ValueId v)
-{
-    const Type *type = value_type(g->graph, v);
-    Region whole = {.dtype = type->dtype, .rank = type->shape.rank};
-    uint32_t count = 0, parts = 0;
-    for (const Share *share = g->share[v]; share; share = share->next)
-        count++;
-    memcpy(whole.end, type->shape.dim, sizeof whole.end);
-    Adjoint *adjoint = ARENA_ARRAY(g->scratch, Adjoint, count);
-    Part *part = ARENA_ARRAY(g->scratch, Part, count);
-    uint32_t at = count;
-    for (const Share *share = g->share[v]; share; share = share->next)
-        adjoint[--at] = share->adjoint;
-
-    ValueId sum = NONE;
-    for (uint32_t i = 0; i < count; i++) {
-        if (adjoint[i].whole) {
-            sum = add(g, sum, adjoint[i].value);
-            continue;
-        }
-        const Shape *shape = value_shape(g->graph, adjoint[i].value);
-        if (shape_elements(shape) == 0)
-            continue;
-        Part *next = &part[parts];
-        *next = (Part){.value = adjoint[i].value, .number = parts};
-        parts++;
-        for (uint32_t d = 0; d < shape->rank; d++) {
-            next->begin[d] = adjoint[i].begin[d];
-            next->end[d] = adjoint[i].begin[d] + shape->dim[d];
-        }
-    }
-    if (parts)
-        sum = add(g, sum, lay(g, part, parts, &whole));
-    else if (count && sum == NONE)
-        sum = reverse_full(&g->reverse, type->dtype, &type->shape, 0);
-    return sum;
-}
-
 static void share(Grad *g, ValueId v, Adjoint adjoint)
 {
     Share *share = ARENA_NEW(g->scratch, Share);
@@ -282,10 +116,18 @@ static void share(Grad *g, ValueId v, Adjoint adjoint)
 /* The gradient of a value is put together when it is asked for, and from then on is one share. */
 static ValueId gradient_of(Grad *g, ValueId v)
 {
-    ValueId value = g->share[v] ? put_together(g, v) : NONE;
+    uint32_t count = 0;
+    for (const Share *share = g->share[v]; share; share = share->next)
+        count++;
+    if (!count)
+        return NONE;
+    Adjoint *adjoint = ARENA_ARRAY(g->scratch, Adjoint, count);
+    uint32_t at = count; /* the first one first */
+    for (const Share *share = g->share[v]; share; share = share->next)
+        adjoint[--at] = share->adjoint;
+    ValueId value = grad_put_together(&g->reverse, adjoint, count, value_type(g->graph, v));
     g->share[v] = NULL;
-    if (value != NONE)
-        share(g, v, (Adjoint){.value = value, .whole = true});
+    share(g, v, (Adjoint){.value = value, .whole = true});
     return value;
 }
 

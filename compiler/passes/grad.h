@@ -44,6 +44,9 @@ bool grad_derive(GradPass *pass, Graph *graph, const GradRequest *request, Value
 /* All of the graph and of its bodies.  False after errors. */
 bool grad_all(Graph *graph, PassContext *context);
 
+/* grad_parts.c: all that reaches a value of that type, as one tensor; there is something. */
+ValueId grad_put_together(Reverse *reverse, const Adjoint *adjoint, uint32_t count, const Type *type);
+
 /* grad_sink.c: what gradients in bodies hang on outside is computed in the bodies.  False after an error. */
 bool grad_sink(Graph *graph, Arena *scratch);
 
