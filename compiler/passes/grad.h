@@ -47,8 +47,8 @@ bool grad_all(Graph *graph, PassContext *context);
 /* grad_parts.c: all that reaches a value of that type, as one tensor; there is something. */
 ValueId grad_put_together(Reverse *reverse, const Adjoint *adjoint, uint32_t count, const Type *type);
 
-/* grad_sink.c: what gradients in bodies hang on outside is computed in the bodies.  False after an error. */
-bool grad_sink(Graph *graph, Arena *scratch);
+/* grad_sink.c: what gradients in bodies hang on outside is computed in the bodies. */
+void grad_sink(Graph *graph, Arena *scratch);
 
 /* grad_recompute.c: calls that are computed again when their gradients are asked for.  NULL where there are none. */
 typedef struct Recompute Recompute;

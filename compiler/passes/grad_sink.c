@@ -129,11 +129,11 @@ static ValueId in_body(Sink *s, ValueId v)
     Value value = s->graph->value[v];
     if (s->map[v] != NONE)
         return s->map[v];
+    if (value.role == ROLE_CONST && value.type->shape.rank == 0)
+        return s->map[v] = graph_add_const(s->body, value.data, (Str){0}, value.place);
     Node *node = &s->graph->node[s->node];
-    s->map[v] = value.role == ROLE_CONST && value.type->shape.rank == 0
-                    ? graph_add_const(s->body, value.data, (Str){0}, value.place)
-                    : s->body->input[node_input(s->graph, node, node_capture(s->graph, node, v))];
-    return s->map[v];
+    uint32_t input = node_input(s->graph, node, node_capture(s->graph, node, v)); /* which may move the inputs */
+    return s->map[v] = s->body->input[input];
 }
 
 static void copy_into(Sink *s, const Node *from)
@@ -177,35 +177,28 @@ static void sink_nodes(Sink *s, const bool *marked, uint32_t source, ValueId v)
             body->output[i].value = s->map[v];
 }
 
-/* What stands between the two in the graph; false after an error. */
+/* What stands between the two in the graph, gradients among it; false where there is nothing. */
 static bool mark_between(const Graph *graph, NodeId end, ValueId wrt, ValueId source, bool *marked, Arena *scratch)
 {
     const bool *hangs = hanging_on(graph, wrt, scratch), *needed = sources_of(graph, source, wrt, scratch);
+    bool any = false;
     for (NodeId n = 0; n < end; n++) {
         const Node *node = &graph->node[n];
         for (uint32_t i = 0; !node->dead && i < node->out_count; i++)
             marked[n] |= hangs[node->out[i]] && needed[node->out[i]] && node->out[i] != wrt;
-        if (!marked[n] || !node_is_gradient(node))
-            continue;
-        return node_error(graph, node,
-                          "a gradient in a loop or a branch hangs on this one, which stands outside: put it inside");
+        any |= marked[n];
     }
-    return true;
+    return any;
 }
 
+/* False where nothing stands between. */
 static bool sink_pair(Graph *graph, NodeId n, uint32_t body, const Pair *pair, uint32_t shift, Arena *scratch)
 {
     const Node *node = &graph->node[n];
     ValueId wrt = node->in[pair->wrt + shift], source = node->in[pair->source + shift];
-    bool *marked = ARENA_ARRAY(scratch, bool, n + 1), any = false;
-    if (wrt == source)
-        return true;
-    if (!mark_between(graph, n, wrt, source, marked, scratch))
+    bool *marked = ARENA_ARRAY(scratch, bool, n + 1);
+    if (wrt == source || !mark_between(graph, n, wrt, source, marked, scratch))
         return false;
-    for (NodeId i = 0; i < n; i++)
-        any |= marked[i];
-    if (!any)
-        return true;
     Sink sink = {.graph = graph, .body = node->sub[body], .node = n, .scratch = scratch};
     sink.map = ARENA_ARRAY(scratch, ValueId, graph->value_count);
     for (ValueId v = 0; v < graph->value_count; v++)
@@ -215,22 +208,30 @@ static bool sink_pair(Graph *graph, NodeId n, uint32_t body, const Pair *pair, u
     return true;
 }
 
-/* From the outside in: what has been sunk into a body is outside for those in it.  Recurses over the nesting. */
-bool grad_sink(Graph *graph, Arena *scratch)
+/* Until there is no pair any more: a gradient that has been sunk asks for more itself. */
+static void sink_body(Graph *graph, NodeId n, uint32_t body, Arena *scratch)
 {
-    bool good = true;
-    for (NodeId n = 0; n < graph->node_count && good; n++) {
+    bool any = true;
+    while (any) {
+        const Node *node = &graph->node[n];
+        uint32_t shift = node->in_count - node->sub[body]->input_count;
+        Pairs pairs = {.arena = scratch};
+        find_pairs(node->sub[body], carried_by(graph, node), &pairs);
+        any = false;
+        for (uint32_t i = 0; i < pairs.count; i++)
+            any |= sink_pair(graph, n, body, &pairs.pair[i], shift, scratch);
+    }
+}
+
+/* From the outside in: what has been sunk into a body is outside for those in it.  Recurses over the nesting. */
+void grad_sink(Graph *graph, Arena *scratch)
+{
+    for (NodeId n = 0; n < graph->node_count; n++) {
         if (graph->node[n].dead || !node_has_bodies(&graph->node[n]))
             continue;
-        for (uint32_t s = 0; s < graph->node[n].sub_count && good; s++) {
-            const Node *node = &graph->node[n];
-            uint32_t shift = node->in_count - node->sub[s]->input_count;
-            Pairs pairs = {.arena = scratch};
-            find_pairs(node->sub[s], carried_by(graph, node), &pairs);
-            for (uint32_t i = 0; i < pairs.count && good; i++)
-                good = sink_pair(graph, n, s, &pairs.pair[i], shift, scratch);
-            good = good && grad_sink(graph->node[n].sub[s], scratch);
+        for (uint32_t s = 0; s < graph->node[n].sub_count; s++) {
+            sink_body(graph, n, s, scratch);
+            grad_sink(graph->node[n].sub[s], scratch);
         }
     }
-    return good;
 }

@@ -16,7 +16,8 @@ typedef struct Body {
     const Local *acc;          /* [pixels][vectors] */
     const TileView *view;      /* whose sums are made */
     Index border;              /* the first tap that sees something else than those before it, where the view slides */
-    bool partial_sums;         /* rounds > 1: the result's memory holds sums between rounds */
+    bool partial_sums;         /* rounds > 1: the result's memory, or scratch, holds sums between rounds */
+    Index tile_sums;           /* where in the scratch those of the tile's first pixel are */
     int64_t prefetches;        /* of the next block of weights, per block of depth and tap */
     Index next;                /* where they start */
     const TileLoop *next_tile; /* whose image is fetched at each block of the depth; NULL */

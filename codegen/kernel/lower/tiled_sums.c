@@ -73,18 +73,26 @@ static Index stored_address(Body *body, Index pixel, uint32_t vector)
     return lower_value_address(body->lower, body->con->stored, position);
 }
 
-/* Where a sum lies in the scratch of the panel: [pixel][column of the panel]; of panels together: [panel][...]. */
-static Index scratch_address(Body *body, Index pixel, uint32_t vector)
+/* Where the sums of the tile's first pixel lie in the scratch of the panel: [pixel][column of the panel]; of panels
+ * together: [panel][...]. */
+static Index scratch_of_tile(Body *body)
 {
     const Tiled *con = body->con;
-    int64_t lanes = con->lanes;
-    Index row = index_scale(body->arena, tiled_sum(body, body->at->pixel, pixel), body->vectors * lanes);
-    if (con->together) {
-        Index panel = tiled_sum(body, index_var(body->arena, body->at->group->panel),
-                                index_scale(body->arena, con->first_panel, -1));
-        row = tiled_sum(body, row, index_scale(body->arena, panel, con->out_w * body->vectors * lanes));
-    }
-    return tiled_sum(body, tiled_sum(body, row, index_constant(vector * lanes)), body->lane);
+    int64_t width = body->vectors * con->lanes;
+    Index first = index_scale(body->arena, body->at->pixel, width);
+    if (!con->together)
+        return first;
+    Index panel =
+        tiled_sum(body, index_var(body->arena, body->at->group->panel), index_scale(body->arena, con->first_panel, -1));
+    return tiled_sum(body, first, index_scale(body->arena, panel, con->out_w * width));
+}
+
+static Index scratch_address(Body *body, Index pixel, uint32_t vector)
+{
+    int64_t lanes = body->con->lanes;
+    Index within =
+        tiled_sum(body, index_scale(body->arena, pixel, body->vectors * lanes), index_constant(vector * lanes));
+    return tiled_sum(body, tiled_sum(body, body->tile_sums, within), body->lane);
 }
 
 /* Sums between rounds: in the memory of the result, or in scratch where the weights come packed by round. */
@@ -139,6 +147,8 @@ void tiled_start(Body *body, Block *inner)
         start_all(body, inner, start_bias);
         return;
     }
+    if (!body->con->packed)
+        body->tile_sums = lower_named_address(body->lower, inner, "sums", scratch_of_tile(body));
     Stmt *first = stmt_if(body->arena, inner, index_var(body->arena, body->con->round), 0, 1);
     start_all(body, &first->body, start_bias);
     start_all(body, &first->other, start_partial);
