@@ -284,9 +284,21 @@ bool build_as_const(Builder *b, Thing thing, Place place, Const *c)
     return thing.kind == THING_CONST;
 }
 
+/* `to = i32`, where i32 is what somebody has called a tensor */
+static void note_hidden_type(Builder *b, const AstExpr *expr)
+{
+    DType dtype;
+    if (expr->kind == AST_NAME && !expr->name->part_count && dtype_parse(expr->name->text, &dtype))
+        diag_note(b->diag, expr->place, "this names a tensor here, and so not the type");
+}
+
 bool build_eval_const(Builder *b, const AstExpr *expr, Const *c)
 {
-    return build_as_const(b, build_eval(b, expr), expr->place, c);
+    Thing thing = build_eval(b, expr);
+    bool good = build_as_const(b, thing, expr->place, c);
+    if (thing.kind == THING_VALUE)
+        note_hidden_type(b, expr);
+    return good;
 }
 
 bool build_eval_int(Builder *b, const AstExpr *expr, const char *what, int64_t *i)
