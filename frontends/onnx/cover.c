@@ -1,7 +1,9 @@
 /* Nodes that the model has not: one that stands for several, or one op as another that says the same. */
+#include <string.h>
+
 #include "onnx/import.h"
 
-OnnxNode *onnx_cover(const OnnxNode *root, const char *op, int64_t opset, uint32_t operands)
+OnnxNode *onnx_cover_of(const OnnxNode *root, const char *domain, const char *op, int64_t opset, uint32_t operands)
 {
     Arena *arena = root->onnx->arena;
     OnnxNode *node = arena_copy(arena, root, sizeof *node);
@@ -13,7 +15,6 @@ OnnxNode *onnx_cover(const OnnxNode *root, const char *op, int64_t opset, uint32
     proto->n_output = root->proto->n_output;
     proto->n_input = node->in_count = operands;
     proto->input = ARENA_ARRAY(arena, char *, operands + 1);
-    proto->attribute = ARENA_ARRAY(arena, Onnx__AttributeProto *, COVER_ATTRIBUTES);
     node->in = ARENA_ARRAY(arena, OnnxValue *, operands + 1);
     for (uint32_t i = 0; i < operands; i++) {
         node->in[i] = NULL;
@@ -21,8 +22,13 @@ OnnxNode *onnx_cover(const OnnxNode *root, const char *op, int64_t opset, uint32
     }
     node->proto = proto;
     node->opset = opset;
-    node->row = onnx_find_row(node->onnx, "", op, opset, &node->reason);
+    node->row = onnx_find_row(node->onnx, domain, op, opset, &node->reason);
     return node;
+}
+
+OnnxNode *onnx_cover(const OnnxNode *root, const char *op, int64_t opset, uint32_t operands)
+{
+    return onnx_cover_of(root, "", op, opset, operands);
 }
 
 void onnx_set_operand(OnnxNode *node, uint32_t i, OnnxValue *value)
@@ -63,11 +69,16 @@ bool onnx_write_cover(OnnxNode *root, OnnxNode *node)
 
 static Onnx__AttributeProto *add_attribute(OnnxNode *node, const char *name)
 {
+    Arena *arena = node->onnx->arena;
     Onnx__NodeProto *proto = (Onnx__NodeProto *)(uintptr_t)node->proto;
-    Onnx__AttributeProto *a = ARENA_NEW(node->onnx->arena, Onnx__AttributeProto);
+    Onnx__AttributeProto *a = ARENA_NEW(arena, Onnx__AttributeProto), **list;
     onnx__attribute_proto__init(a);
     a->name = (char *)(uintptr_t)name;
-    proto->attribute[proto->n_attribute++] = a;
+    list = ARENA_ARRAY(arena, Onnx__AttributeProto *, proto->n_attribute + 1);
+    for (size_t i = 0; i < proto->n_attribute; i++) /* they may be the root's own */
+        list[i] = proto->attribute[i];
+    list[proto->n_attribute++] = a;
+    proto->attribute = list;
     return a;
 }
 
@@ -83,4 +94,19 @@ void onnx_add_float(OnnxNode *node, const char *name, double number)
     Onnx__AttributeProto *a = add_attribute(node, name);
     a->has_f = true;
     a->f = (float)number;
+}
+
+void onnx_add_ints(OnnxNode *node, const char *name, const int64_t *list, uint32_t count)
+{
+    Onnx__AttributeProto *a = add_attribute(node, name);
+    a->n_ints = count;
+    a->ints = (int64_t *)(uintptr_t)list;
+}
+
+void onnx_add_string(OnnxNode *node, const char *name, const char *text)
+{
+    Onnx__AttributeProto *a = add_attribute(node, name);
+    a->has_s = true;
+    a->s.len = strlen(text);
+    a->s.data = (uint8_t *)(uintptr_t)text;
 }

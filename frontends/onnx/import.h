@@ -250,8 +250,8 @@ Module *onnx_finish(Onnx *onnx, const Graph *graph, const Str *result, Text *out
 const OnnxRow *onnx_library_row(const OnnxNode *node);
 
 /* cover.c: a node with the results of another, whose operands and attributes are to be set */
-#define COVER_ATTRIBUTES 10
 OnnxNode *onnx_cover(const OnnxNode *root, const char *op, int64_t opset, uint32_t operands);
+OnnxNode *onnx_cover_of(const OnnxNode *root, const char *domain, const char *op, int64_t opset, uint32_t operands);
 void onnx_set_operand(OnnxNode *node, uint32_t i, OnnxValue *value);
 /* Its results are values of the root's own, under these names; NULL: nobody wants it. */
 void onnx_name_results(OnnxNode *node, const char *const *name, uint32_t count);
@@ -259,6 +259,8 @@ void onnx_copy_attributes(OnnxNode *node, const OnnxNode *root); /* in place of 
 bool onnx_write_cover(OnnxNode *root, OnnxNode *node);           /* false with the root's reason set */
 void onnx_add_int(OnnxNode *node, const char *name, int64_t number);
 void onnx_add_float(OnnxNode *node, const char *name, double number);
+void onnx_add_ints(OnnxNode *node, const char *name, const int64_t *list, uint32_t count); /* which must stay */
+void onnx_add_string(OnnxNode *node, const char *name, const char *text);                  /* the same */
 
 /* learned.c: scores of classes and targets */
 /* An attribute's numbers as a constant of f32 of the text; NULL: it has none, or not as many. */
