@@ -19,7 +19,8 @@ static const OnnxRow *const family[] = {onnx_elementwise,   onnx_reduce,        
                                         onnx_trees,         onnx_qlinear,       onnx_contrib_attention,
                                         onnx_contrib_cache, onnx_contrib_state, onnx_contrib_gates,
                                         onnx_contrib_table, onnx_supports,      onnx_experts,
-                                        onnx_activation,    onnx_branch,        onnx_contrib_same};
+                                        onnx_activation,    onnx_branch,        onnx_contrib_same,
+                                        onnx_contrib_image};
 
 static const OnnxRow *search(const char *domain, const char *op, int64_t opset, bool *too_early)
 {

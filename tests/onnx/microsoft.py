@@ -1,0 +1,92 @@
+"""Ops of com.microsoft by themselves, beside NumPy: images.
+
+    microsoft.py --nnc NNC        reports as TAP
+"""
+
+import numpy
+
+from harness import case, main
+from single import floats, found, near, said
+
+DICE = numpy.random.default_rng(9)
+
+
+def codes(*shape):
+    return DICE.integers(0, 256, shape).astype("u1")
+
+
+# Images
+
+
+def largest(x, size, strides, pads):
+    """[n, h, w, c]; padding wins nowhere"""
+    x = numpy.pad(x.astype("f8"), [(0, 0), (pads[0], pads[2]), (pads[1], pads[3]), (0, 0)], constant_values=-numpy.inf)
+    windows = numpy.lib.stride_tricks.sliding_window_view(x, size, (1, 2))
+    return windows[:, :: strides[0], :: strides[1]].max((-2, -1))
+
+
+@case
+def pools_of_bytes_whose_channels_come_last(t):
+    for kind in ("u1", "i1"):
+        x = codes(2, 7, 6, 3).astype(kind)
+        for size, strides, pads in (((3, 3), (1, 1), (0, 0, 0, 0)), ((3, 2), (2, 1), (1, 1, 1, 0))):
+            y = found(t, "NhwcMaxPool", [x], kernel_shape=size, strides=strides, pads=pads)
+            assert y.dtype == kind
+            near(y, largest(x, size, strides, pads), 0)
+    line = codes(1, 9, 2)
+    near(found(t, "NhwcMaxPool", [line], kernel_shape=[4], strides=[5]), numpy.stack([line[:, :4].max(1), line[:, 5:9].max(1)], 1), 0)
+    assert "no image of bytes" in said(t, "NhwcMaxPool", [floats(1, 4, 4, 2)], kernel_shape=[2, 2])
+
+
+@case
+def padding_of_a_transposed_convolution_is_an_operand(t):
+    x, w, b = floats(1, 4, 5, 6), floats(4, 3, 3, 3), floats(3)
+    whole = found(t, "ConvTransposeWithDynamicPads", [x, w, None, b], strides=[2, 2])
+    for pads in ([1, 0, 1, 1], [2, 1, 0, 2]):
+        y = found(t, "ConvTransposeWithDynamicPads", [x, w, numpy.array(pads), b], (2,), strides=[2, 2])
+        near(y, whole[:, :, pads[0] : whole.shape[2] - pads[2], pads[1] : whole.shape[3] - pads[3]])
+    assert "'i2' is known only when running" in said(t, "ConvTransposeWithDynamicPads", [x, w, numpy.array(pads), b])
+    assert "pads has 3 entries" in said(t, "ConvTransposeWithDynamicPads", [x, w, numpy.array([1, 1, 1]), b], (2,))
+
+
+def places(low, high, extent, count):
+    if count == 1:
+        return [(low + high) / 2 * (extent - 1)]
+    return low * (extent - 1) + numpy.arange(count) * (high - low) * (extent - 1) / (count - 1)
+
+
+def cropped(x, regions, image, size, nearest, outside):
+    y = numpy.full((len(regions), x.shape[1], *size), outside)
+    for r, (top, left, bottom, right) in enumerate(regions.astype("f8")):
+        for i, v in enumerate(places(top, bottom, x.shape[2], size[0])):
+            for j, u in enumerate(places(left, right, x.shape[3], size[1])):
+                if 0 <= v <= x.shape[2] - 1 and 0 <= u <= x.shape[3] - 1:
+                    y[r, :, i, j] = pixel(x[image[r]], v, u, nearest)
+    return y
+
+
+def pixel(x, v, u, nearest):
+    if nearest:
+        return x[:, int(v + 0.5), int(u + 0.5)]
+    a, b = int(v), int(u)
+    part = x[:, [a, min(a + 1, x.shape[1] - 1)]][:, :, [b, min(b + 1, x.shape[2] - 1)]]
+    return numpy.array([1 - v + a, v - a]) @ part @ numpy.array([1 - u + b, u - b])
+
+
+@case
+def regions_are_cut_out_and_stretched(t):
+    x, image = floats(2, 3, 6, 5), numpy.array([0, 1, 1], "i4")
+    regions = numpy.array([[0.12, 0.21, 0.83, 0.94], [-0.17, 0.16, 1.33, 0.61], [0.91, 0.82, 0.13, 0.24]], "f4")
+    for size in ((4, 3), (1, 4), (7, 1)):
+        for mode in ("bilinear", "nearest"):
+            y = found(t, "CropAndResize", [x, regions, image, numpy.array(size, "i4")], (3,), mode=mode, extrapolation_value=-2.5)
+            near(y, cropped(x, regions, image, size, mode == "nearest", -2.5))
+    size = numpy.array([2, 2], "i4")
+    assert "its mode is cubic" in said(t, "CropAndResize", [x, regions, image, size], (3,), mode="cubic")
+    assert "its regions do not fit its images" in said(t, "CropAndResize", [x, regions, image[:2], size], (3,))
+    assert "its crop_size is impossible" in said(t, "CropAndResize", [x, regions, image, 0 * size], (3,))
+    assert "'i3' is known only when running" in said(t, "CropAndResize", [x, regions, image, size])
+
+
+if __name__ == "__main__":
+    main()
