@@ -1,4 +1,4 @@
-"""Ops of com.microsoft by themselves, beside NumPy: images.
+"""Ops of com.microsoft by themselves, beside NumPy: images, products of few bits.
 
     microsoft.py --nnc NNC        reports as TAP
 """
@@ -86,6 +86,42 @@ def regions_are_cut_out_and_stretched(t):
     assert "its regions do not fit its images" in said(t, "CropAndResize", [x, regions, image[:2], size], (3,))
     assert "its crop_size is impossible" in said(t, "CropAndResize", [x, regions, image, 0 * size], (3,))
     assert "'i3' is known only when running" in said(t, "CropAndResize", [x, regions, image, size])
+
+
+# Products
+
+FP4 = numpy.array([0, 1 / 192, 2 / 3, 1, 1 / 3, 1 / 2, 1 / 6, 1 / 4])
+NF4 = [-1, -0.6961928, -0.52507305, -0.39491749, -0.28444138, -0.18477343, -0.09105004, 0, 0.0795803, 0.1609302, 0.2461123, 0.33791524, 0.44070983, 0.562617,
+       0.72295684, 1]
+TABLES = [numpy.concatenate([FP4, -FP4]), numpy.array(NF4)]
+
+
+@case
+def weights_stand_for_numbers_of_a_table(t):
+    for rows, columns, block in ((5, 40, 16), (3, 11, 32)):  # blocks end within rows, and the last is short
+        count = rows * columns
+        w, scale = codes((count + 1) // 2), abs(floats(-(-count // block)))
+        both = numpy.stack([w >> 4, w & 15], 1).reshape(-1)[:count]
+        for kind, table in enumerate(TABLES):
+            wide = (table[both] * numpy.repeat(scale, block)[:count]).reshape(rows, columns)
+            attributes = {"K": columns, "N": rows, "block_size": block, "quant_type": kind}
+            for flip, x in ((1, floats(2, 3, columns)), (0, floats(4, rows))):
+                near(found(t, "MatMulBnb4", [x, w, scale], (1, 2), transB=flip, **attributes), x @ (wide.T if flip else wide), 1e-4)
+        near(found(t, "MatMulBnb4", [x, w, scale], transB=0, **attributes), x @ wide, 1e-4)
+    good = {"K": 40, "N": 5, "block_size": 16, "quant_type": 1}
+    operands = [floats(2, 40), codes(100), floats(13)]
+    assert "its block_size is 24" in said(t, "MatMulBnb4", operands, **good | {"block_size": 24})
+    assert "its quant_type is 2" in said(t, "MatMulBnb4", operands, **good | {"quant_type": 2})
+    assert "its weights do not fit its operand" in said(t, "MatMulBnb4", operands, transB=0, **good)
+    assert "other extents than N and K" in said(t, "MatMulBnb4", operands, **good | {"N": 6})
+
+
+@case
+def products_of_integers_of_16_bits(t):
+    x, y = (DICE.integers(-(2**15), 2**15, s).astype("i2") for s in ((2, 3, 4), (4, 5)))
+    wide = (x.astype("i8") @ y.astype("i8")).astype("i4")  # which wraps
+    z = found(t, "MatMulInteger16", [x, y], kind="i4")
+    assert z.dtype == numpy.int32 and (z == wide).all()
 
 
 if __name__ == "__main__":
