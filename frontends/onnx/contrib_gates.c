@@ -1,5 +1,5 @@
-/* Gates beside linear attention (com.microsoft), computed in f32 whatever the type of their operands; but a sum with
- * one is rounded as its two operations would be. */
+/* Gates beside linear attention, and what goes with them (com.microsoft), computed in f32 whatever the type of their
+ * operands; but a sum with one is rounded as its two operations would be. */
 #include <string.h>
 
 #include "onnx/import.h"
@@ -88,9 +88,73 @@ static bool write_gated_add(OnnxNode *n)
     return onnx_emit(n, "%s = %s + %s * %s", onnx_out(n, 0), onnx_in(n, 0), onnx_in(n, 1), onnx_in(n, 2));
 }
 
+/* Each factor is rounded to the operand's type. */
+static bool write_scaled_silu(OnnxNode *n)
+{
+    const char *dtype = dtype_name(onnx_type(n, 0)->dtype);
+    if (onnx_has(n, 1) && onnx_rank(n, 1))
+        return onnx_no(n, "its scale is no scalar");
+    const char *scale = onnx_has(n, 1) ? wide(n, 1) : onnx_number(n, DT_F32, onnx_float(n, "alpha", 1));
+    const char *scaled = onnx_text(n, "%s * %s", scale, wide(n, 0));
+    if (!is_narrow(n, 0))
+        return onnx_emit(n, "%s = silu(%s)", onnx_out(n, 0), scaled);
+    scaled = onnx_define(n, "scaled", "cast(%s, to = %s)", scaled, dtype);
+    return scaled &&
+           onnx_emit(n, "%s = %s * cast(sigmoid(cast(%s, to = f32)), to = %s)", onnx_out(n, 0), scaled, scaled, dtype);
+}
+
+/* Branches as a dimension before their elements; false after onnx_no */
+static bool take_branches(OnnxNode *n, Shape *apart)
+{
+    int64_t branches = onnx_int(n, "num_branches", 0);
+    *apart = onnx_type(n, 0)->shape;
+    uint32_t rank = apart->rank;
+    if (branches) {
+        if (rank < 1 || rank == MAX_RANK || branches < 0 || apart->dim[rank - 1] % branches)
+            return onnx_no(n, "its num_branches, %lld, do not fit its operand", (long long)branches);
+        apart->dim[rank] = apart->dim[rank - 1] / branches;
+        apart->dim[rank - 1] = branches;
+        apart->rank++;
+    }
+    return apart->rank >= 2 || onnx_no(n, "its operand has no branches");
+}
+
+/* Of one branch, or of all of them, in one dimension or two; `row` is of branches and elements. */
+static const char *branch_scale(OnnxNode *n, const int64_t *row)
+{
+    const Shape *own = &onnx_type(n, 1)->shape;
+    Shape one = shape_of(1, row + 1), all = shape_of(2, row);
+    if (shape_eq(own, &one) || shape_eq(own, &all))
+        return wide(n, 1);
+    if (own->rank == 1 && own->dim[0] == row[0] * row[1])
+        return onnx_text(n, "reshape(%s, shape = %s)", wide(n, 1), onnx_list(n, row, 2));
+    return onnx_no(n, "its scale does not fit its branches"), NULL;
+}
+
+static bool write_branch_norm(OnnxNode *n)
+{
+    Shape shape = onnx_type(n, 0)->shape, apart;
+    if (!take_branches(n, &apart))
+        return false;
+    const char *x = wide(n, 0), *scale = onnx_has(n, 1) ? branch_scale(n, apart.dim + apart.rank - 2) : NULL;
+    if (apart.rank != shape.rank)
+        x = onnx_text(n, "reshape(%s, shape = %s)", x, onnx_list(n, apart.dim, apart.rank));
+    x = onnx_define(n, "x", "%s", x);
+    if (!x)
+        return false;
+    const char *y = onnx_text(n, "%s * rsqrt(mean(square(%s), -1, true) + %s)", x, x,
+                              onnx_number(n, DT_F32, onnx_float(n, "epsilon", (double)1e-5f)));
+    y = scale ? onnx_text(n, "%s * %s", y, scale) : y;
+    if (apart.rank != shape.rank)
+        y = onnx_text(n, "reshape(%s, shape = %s)", y, onnx_list(n, shape.dim, shape.rank));
+    return give(n, 0, 0, y);
+}
+
 const OnnxRow onnx_contrib_gates[] = {
     {"LinearAttentionGate", 1, write_linear_gate, NULL, CONTRIB, false},
     {"GatedRMSNorm", 1, write_gated_norm, NULL, CONTRIB, false},
     {"GatedAdd", 1, write_gated_add, NULL, CONTRIB, false},
+    {"ScaledSiLU", 1, write_scaled_silu, NULL, CONTRIB, false},
+    {"BranchwiseRMSNorm", 1, write_branch_norm, NULL, CONTRIB, false},
     {0},
 };

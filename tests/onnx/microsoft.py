@@ -1,4 +1,4 @@
-"""Ops of com.microsoft by themselves, beside NumPy: images, products of few bits.
+"""Ops of com.microsoft by themselves, beside NumPy: images, products of few bits, norms.
 
     microsoft.py --nnc NNC        reports as TAP
 """
@@ -6,7 +6,7 @@
 import numpy
 
 from harness import case, main
-from single import floats, found, near, said
+from single import HALF, floats, found, near, said, sigmoid
 
 DICE = numpy.random.default_rng(9)
 
@@ -122,6 +122,38 @@ def products_of_integers_of_16_bits(t):
     wide = (x.astype("i8") @ y.astype("i8")).astype("i4")  # which wraps
     z = found(t, "MatMulInteger16", [x, y], kind="i4")
     assert z.dtype == numpy.int32 and (z == wide).all()
+
+
+# Activations and norms
+
+
+@case
+def a_scale_before_silu(t):
+    x = floats(2, 3)
+    for scale in (1.7, 0.3):
+        want = scale * x * sigmoid(scale * x)
+        near(found(t, "ScaledSiLU", [x], alpha=scale), want)
+        near(found(t, "ScaledSiLU", [x, numpy.array(scale, "f2")], alpha=9.0), want, 2e-3)
+        y = found(t, "ScaledSiLU", [x.astype(HALF), numpy.array(scale, "f4")])
+        assert y.dtype == HALF
+        near(y, want, 4e-3)
+    assert "its scale is no scalar" in said(t, "ScaledSiLU", [x, floats(1)])
+
+
+@case
+def branches_are_normalised_by_themselves(t):
+    x = floats(2, 3, 4)
+    normed = x / numpy.sqrt((x * x).mean(-1, keepdims=True) + 0.1)
+    for scale in (None, floats(4), floats(3, 4), floats(12)):
+        want = normed * (1 if scale is None else scale.reshape(-1, 4))
+        near(found(t, "BranchwiseRMSNorm", [x, scale], epsilon=0.1), want)
+        near(found(t, "BranchwiseRMSNorm", [x.reshape(2, 12), scale], epsilon=0.1, num_branches=3), want.reshape(2, 12))
+        y = found(t, "BranchwiseRMSNorm", [x.astype(HALF), scale], epsilon=0.1)
+        assert y.dtype == HALF
+        near(y, want, 4e-3)
+    assert "its scale does not fit its branches" in said(t, "BranchwiseRMSNorm", [x, floats(3)])
+    assert "its num_branches, 5, do not fit" in said(t, "BranchwiseRMSNorm", [x, None], num_branches=5)
+    assert "its operand has no branches" in said(t, "BranchwiseRMSNorm", [floats(4)])
 
 
 if __name__ == "__main__":
