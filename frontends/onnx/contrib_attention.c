@@ -1,4 +1,4 @@
-/* Transformers of com.microsoft: attention with its projections or without, rotated positions, embeddings. */
+/* Transformers of com.microsoft: attention with its projections or without, embeddings. */
 #include <string.h>
 
 #include "onnx/import.h"
@@ -231,39 +231,6 @@ static bool write_multi_head(OnnxNode *n)
     return onnx_write_cover(n, node);
 }
 
-/* Angles of positions that follow each other from one number on */
-static OnnxValue *positions_from(OnnxNode *n, int64_t batch, int64_t steps)
-{
-    int64_t dim[] = {batch, steps};
-    return onnx_define_value(n, "places", "iota(axis = 1, shape = %s) + cast(reshape(%s, shape = []), to = i64)",
-                             onnx_list(n, dim, 2), onnx_in(n, 1));
-}
-
-/* The same as ONNX's, with the positions before the tables */
-static bool write_rotary(OnnxNode *n)
-{
-    uint32_t rank = onnx_rank(n, 0);
-    int64_t turned = onnx_int(n, "rotary_embedding_dim", 0), heads = onnx_int(n, "num_heads", 0);
-    if (onnx_rank(n, 2) != 2 || onnx_rank(n, 3) != 2 || (rank != 3 && rank != 4) || onnx_float(n, "scale", 1) != 1)
-        return onnx_no(n, "its tables have other than 2 dimensions, or it scales");
-    if (!heads && rank == 3 && onnx_dim(n, 2, 1))
-        heads = onnx_dim(n, 0, 2) / (2 * onnx_dim(n, 2, 1));
-    OnnxValue *places = onnx_rank(n, 1) == 2 ? n->in[1] : NULL;
-    if (!places && shape_elements(&onnx_type(n, 1)->shape) == 1)
-        places = positions_from(n, onnx_dim(n, 0, 0), onnx_dim(n, 0, rank - 2));
-    if (!places)
-        return onnx_no(n, "its positions are neither one number nor one for each word");
-    OnnxNode *node = onnx_cover(n, "RotaryEmbedding", 23, 4);
-    onnx_set_operand(node, 0, n->in[0]);
-    onnx_set_operand(node, 1, n->in[2]);
-    onnx_set_operand(node, 2, n->in[3]);
-    onnx_set_operand(node, 3, places);
-    onnx_add_int(node, "interleaved", onnx_int(n, "interleaved", 0));
-    onnx_add_int(node, "num_heads", heads);
-    onnx_add_int(node, "rotary_embedding_dim", turned);
-    return onnx_write_cover(n, node);
-}
-
 /* Words, positions and segments, normalised; how many words each sequence has */
 static bool write_embed(OnnxNode *n)
 {
@@ -288,7 +255,6 @@ const OnnxRow onnx_contrib_attention[] = {
     {"Attention", 1, write_attention, NULL, CONTRIB, false},
     {"QAttention", 1, write_quantised_attention, NULL, CONTRIB, false},
     {"MultiHeadAttention", 1, write_multi_head, NULL, CONTRIB, false},
-    {"RotaryEmbedding", 1, write_rotary, NULL, CONTRIB, false},
     {"EmbedLayerNormalization", 1, write_embed, NULL, CONTRIB, false},
     {0},
 };

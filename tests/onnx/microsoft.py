@@ -1,4 +1,4 @@
-"""Ops of com.microsoft by themselves, beside NumPy: images, products of few bits, norms.
+"""Ops of com.microsoft by themselves, beside NumPy: images, products of few bits, norms, positions.
 
     microsoft.py --nnc NNC        reports as TAP
 """
@@ -154,6 +154,52 @@ def branches_are_normalised_by_themselves(t):
     assert "its scale does not fit its branches" in said(t, "BranchwiseRMSNorm", [x, floats(3)])
     assert "its num_branches, 5, do not fit" in said(t, "BranchwiseRMSNorm", [x, None], num_branches=5)
     assert "its operand has no branches" in said(t, "BranchwiseRMSNorm", [floats(4)])
+
+
+# Positions
+
+
+def streams(section, layout):
+    """Which position each column is read at"""
+    if not layout:
+        return [i for i, count in enumerate(section) for _ in range(count)]
+    return [d % 3 if d < 3 * section[d % 3] else 0 for d in range(sum(section))]
+
+
+def turned(x, c, s, neighbours):
+    """[batch, heads, steps, width] by [batch, steps, columns], as much of the width as these turn"""
+    count, c, s = c.shape[-1], c[:, None], s[:, None]
+    part = x[..., : 2 * count]
+    a, b = (part[..., ::2], part[..., 1::2]) if neighbours else (part[..., :count], part[..., count:])
+    pair = [a * c - b * s, a * s + b * c]
+    part = numpy.stack(pair, -1).reshape(part.shape) if neighbours else numpy.concatenate(pair, -1)
+    return numpy.concatenate([part, x[..., 2 * count :]], -1)
+
+
+@case
+def words_have_three_positions(t):
+    at, table, other = DICE.integers(0, 9, (3, 2, 4)), floats(9, 6), floats(9, 6)
+    for section, layout in (([1, 2, 3], 0), ([0, 6, 0], 0), ([2, 2, 2], 1), ([1, 4, 1], 1)):
+        which = streams(section, layout)
+        c, s = (numpy.stack([v[at[i], d] for d, i in enumerate(which)], -1) for v in (table, other))
+        for width, neighbours, scale in ((12, 0, 1.0), (16, 1, 2.5)):
+            x = floats(2, 3, 4, width)
+            want = turned(x, scale * c, scale * s, neighbours)
+            attributes = {"mrope_section": section, "mrope_layout": layout, "num_heads": 3, "rotary_embedding_dim": 12, "interleaved": neighbours, "scale": scale}
+            near(found(t, "MRotaryEmbedding", [x, at, table, other], (2, 3), **attributes), want)
+            flat = x.transpose(0, 2, 1, 3).reshape(2, 4, -1)
+            near(found(t, "MRotaryEmbedding", [flat, at, table, other], **attributes), want.transpose(0, 2, 1, 3).reshape(flat.shape))
+
+    def refused(x=floats(2, 4, 24), at=at, table=table, **attributes):
+        return said(t, "MRotaryEmbedding", [x, at, table, other], **{"num_heads": 2, "mrope_section": [1, 2, 3]} | attributes)
+
+    assert "its mrope_section does not fit its tables" in refused(mrope_section=[1, 2, 4])
+    assert "its mrope_section does not fit its tables" in refused(mrope_section=[-1, 4, 3])
+    assert "its mrope_section is no list of three" in refused(mrope_section=[3, 3])
+    assert "its mrope_layout is 2" in refused(mrope_layout=2)
+    assert "shared out to num_heads, 0" in refused(num_heads=0)
+    assert "it has not three positions for each word" in refused(at=at[:2])
+    assert "its tables do not fit what it rotates" in refused(table=floats(9, 5))
 
 
 if __name__ == "__main__":
