@@ -1,4 +1,4 @@
-"""Ops of com.microsoft by themselves, beside NumPy: images, products of few bits, norms, positions.
+"""Ops of com.microsoft by themselves, beside NumPy: images, products of few bits, norms, positions, routers.
 
     microsoft.py --nnc NNC        reports as TAP
 """
@@ -200,6 +200,50 @@ def words_have_three_positions(t):
     assert "shared out to num_heads, 0" in refused(num_heads=0)
     assert "it has not three positions for each word" in refused(at=at[:2])
     assert "its tables do not fit what it rotates" in refused(table=floats(9, 5))
+
+
+# Routers
+
+
+def chosen(scores, bias, groups, kept, count, best):
+    """Which experts are: of the groups whose best come to most, the best"""
+    is_ = numpy.zeros(scores.shape, bool)
+    for row, s in enumerate(sigmoid(scores) + bias):
+        apart = s.reshape(groups, -1)
+        sums = -numpy.sort(-apart, 1)[:, :best].sum(1)
+        within = numpy.argsort(-sums, kind="stable")[:kept]
+        apart = numpy.where(numpy.isin(numpy.arange(groups), within)[:, None], apart, -numpy.inf).reshape(-1)
+        is_[row, numpy.argsort(-apart, kind="stable")[: min(count, kept * (len(s) // groups))]] = True
+    return is_
+
+
+@case
+def routers_choose_groups_before_experts(t):
+    scores, bias = floats(5, 12), floats(12)
+    scores[0] = bias[:] = 0  # all alike: the first
+    for groups, kept, count, best in ((1, 1, 3, 2), (3, 2, 3, 2), (4, 2, 5, 1), (4, 3, 4, 9), (3, 1, 7, 2)):
+        is_ = chosen(scores, bias, groups, kept, count, best)
+        attributes = {"top_k": count, "n_group": groups, "topk_group": kept, "group_topk": best}
+        want = numpy.where(is_, numpy.log(sigmoid(scores)), -7.5)
+        near(found(t, "MoEGroupRouter", [scores, bias], router_sentinel=-7.5, **attributes), want)
+        near(found(t, "MoEGroupRouter", [scores.reshape(1, 5, 12), bias], router_sentinel=-7.5, **attributes), want)
+    far = numpy.full((1, 4), -200, "f4")
+    near(found(t, "MoEGroupRouter", [far, floats(4)], top_k=4), numpy.full((1, 4), numpy.log(1e-20)))
+
+
+@case
+def routers_that_give_all_scores(t):
+    scores, bias, x, w = floats(5, 4), floats(4), floats(3, 8), floats(4, 8)
+    for operands, rates in (([scores, bias], sigmoid(scores)), ([x, bias, w], sigmoid(x @ w.T))):
+        m = {"results": ("", "s", "w"), "top_k": 2}
+        near(found(t, "MoEGroupRouter", operands, result="s", **m), rates + bias)
+        near(found(t, "MoEGroupRouter", operands, result="w", **m), rates)
+    assert "it gives all scores, and chooses some" in said(t, "MoEGroupRouter", [scores, bias], results=("y", "s", "w"), top_k=2)
+    assert "its projection does not fit its tokens" in said(t, "MoEGroupRouter", [x, bias, w], top_k=2)
+    assert "its top_k is 5, of 4 experts" in said(t, "MoEGroupRouter", [scores, bias], top_k=5)
+    assert "its topk_group, 1 of 3 groups" in said(t, "MoEGroupRouter", [scores, bias], top_k=1, n_group=3)
+    assert "its group_topk is 0" in said(t, "MoEGroupRouter", [scores, bias], top_k=1, group_topk=0)
+    assert "its bias does not fit its experts" in said(t, "MoEGroupRouter", [scores, floats(3)], top_k=1)
 
 
 if __name__ == "__main__":
