@@ -231,24 +231,48 @@ static bool write_multi_head(OnnxNode *n)
     return onnx_write_cover(n, node);
 }
 
+/* Of table i, or its rows at a list; of bytes, by the scale and zero point that stand 6 and 11 behind it */
+static const char *read_table(OnnxNode *n, uint32_t i, const char *part, bool bytes)
+{
+    if (!bytes)
+        return part;
+    return onnx_text(n, "((cast(%s, to = f32) - cast(%s, to = f32)) * %s)", part, onnx_in(n, i + 11),
+                     onnx_in(n, i + 6));
+}
+
+static const char *rows_of(OnnxNode *n, uint32_t i, uint32_t at, bool bytes)
+{
+    return read_table(n, i, onnx_text(n, "gather(%s, %s)", onnx_in(n, i), onnx_in(n, at)), bytes);
+}
+
 /* Words, positions and segments, normalised; how many words each sequence has */
-static bool write_embed(OnnxNode *n)
+static bool embed(OnnxNode *n, bool bytes)
 {
     uint32_t rank = onnx_rank(n, 0);
     if (rank != 2 || onnx_rank(n, 2) != 2 || onnx_rank(n, 3) != 2)
         return onnx_no(n, "its words are no rows of numbers");
-    const char *sum = onnx_wants(n, 2) ? onnx_out(n, 2) : onnx_temp(n, "sum");
-    const char *places = onnx_has(n, 8) ? onnx_text(n, "gather(%s, %s)", onnx_in(n, 3), onnx_in(n, 8))
-                                        : onnx_text(n, "%s[0:%lld]", onnx_in(n, 3), (long long)onnx_dim(n, 0, 1));
-    const char *segments =
-        onnx_has(n, 1) && onnx_has(n, 4) ? onnx_text(n, " + gather(%s, %s)", onnx_in(n, 4), onnx_in(n, 1)) : "";
-    const char *eps = onnx_number(n, onnx_type(n, 2)->dtype, onnx_float(n, "epsilon", (double)1e-12f));
+    const char *sum = !bytes && onnx_wants(n, 2) ? onnx_out(n, 2) : onnx_temp(n, "sum");
+    const char *first = onnx_text(n, "%s[0:%lld]", onnx_in(n, 3), (long long)onnx_dim(n, 0, 1));
+    const char *places = !bytes && onnx_has(n, 8) ? rows_of(n, 3, 8, false) : read_table(n, 3, first, bytes);
+    const char *segments = onnx_has(n, 1) && onnx_has(n, 4) ? onnx_text(n, " + %s", rows_of(n, 4, 1, bytes)) : "";
+    const char *eps = onnx_number(n, bytes ? DT_F32 : onnx_type(n, 2)->dtype, onnx_float(n, "epsilon", (double)1e-12f));
     const char *counted = onnx_has(n, 7) ? onnx_text(n, "reduce_sum(cast(%s, to = i32), axes = 1)", onnx_in(n, 7))
                                          : onnx_text(n, "zeros([%lld], i32)", (long long)onnx_dim(n, 0, 0));
-    return onnx_emit(n, "%s = gather(%s, %s) + %s%s", sum, onnx_in(n, 2), onnx_in(n, 0), places, segments) &&
-           onnx_emit(n, "%s = standardize(%s, -1, %s) * %s + %s", onnx_out(n, 0), sum, eps, onnx_in(n, 5),
-                     onnx_in(n, 6)) &&
+    return onnx_emit(n, "%s = %s + %s%s", sum, rows_of(n, 2, 0, bytes), places, segments) &&
+           onnx_emit(n, "%s = standardize(%s, -1, %s) * %s + %s", onnx_out(n, 0), sum, eps,
+                     read_table(n, 5, onnx_in(n, 5), bytes), read_table(n, 6, onnx_in(n, 6), bytes)) &&
            (!onnx_wants(n, 1) || onnx_emit(n, "%s = %s", onnx_out(n, 1), counted));
+}
+
+static bool write_embed(OnnxNode *n)
+{
+    return embed(n, false);
+}
+
+/* The same with tables of bytes */
+static bool write_quantised_embed(OnnxNode *n)
+{
+    return embed(n, true);
 }
 
 const OnnxRow onnx_contrib_attention[] = {
@@ -256,5 +280,6 @@ const OnnxRow onnx_contrib_attention[] = {
     {"QAttention", 1, write_quantised_attention, NULL, CONTRIB, false},
     {"MultiHeadAttention", 1, write_multi_head, NULL, CONTRIB, false},
     {"EmbedLayerNormalization", 1, write_embed, NULL, CONTRIB, false},
+    {"QEmbedLayerNormalization", 1, write_quantised_embed, NULL, CONTRIB, false},
     {0},
 };

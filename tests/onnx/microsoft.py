@@ -1,4 +1,4 @@
-"""Ops of com.microsoft by themselves, beside NumPy: images, products of few bits, norms, positions, routers.
+"""Ops of com.microsoft by themselves, beside NumPy: images, products of few bits, norms, positions, routers, tables.
 
     microsoft.py --nnc NNC        reports as TAP
 """
@@ -244,6 +244,27 @@ def routers_that_give_all_scores(t):
     assert "its topk_group, 1 of 3 groups" in said(t, "MoEGroupRouter", [scores, bias], top_k=1, n_group=3)
     assert "its group_topk is 0" in said(t, "MoEGroupRouter", [scores, bias], top_k=1, group_topk=0)
     assert "its bias does not fit its experts" in said(t, "MoEGroupRouter", [scores, floats(3)], top_k=1)
+
+
+# Tables
+
+
+@case
+def words_of_tables_of_bytes(t):
+    words, segments, mask = DICE.integers(0, 6, (2, 3)).astype("i4"), DICE.integers(0, 2, (2, 3)).astype("i4"), numpy.array([[1, 1, 0], [1, 1, 1]], "i4")
+    for kind in ("u1", "i1"):
+        tables = [codes(*s).astype(kind) for s in ((6, 8), (5, 8), (2, 8), (8,), (8,))]
+        scales = [numpy.array(v, "f4") for v in (0.01, 0.02, 0.03, 0.04, 0.05)]
+        zeros = [numpy.array(v, kind) for v in (12, 110, 100, 20, 13)]
+        word, place, part, gain, bias = (s * (v.astype("f8") - z) for v, s, z in zip(tables, scales, zeros))
+        for parts in (True, False):
+            sum_ = word[words] + place[:3] + (part[segments] if parts else 0)
+            normed = (sum_ - sum_.mean(-1, keepdims=True)) / numpy.sqrt(sum_.var(-1, keepdims=True) + 1e-3)
+            lists = [[v if parts or i != 2 else None for i, v in enumerate(w)] for w in (tables, scales, zeros)]
+            operands = [words, segments if parts else None, *lists[0], mask if parts else None, *lists[1], *lists[2]]
+            known = [i for i, v in enumerate(operands) if v is not None and i not in (0, 1, 7)]
+            m = {"results": ("y", "count"), "kind": "f4", "epsilon": 1e-3}
+            near(found(t, "QEmbedLayerNormalization", operands, known, **m), normed * gain + bias, 1e-4)
 
 
 if __name__ == "__main__":
