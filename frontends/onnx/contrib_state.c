@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "onnx/import.h"
 
 #define CONTRIB "com.microsoft"
@@ -151,6 +152,7 @@ typedef struct Linear {
     OnnxNode *node;
     int64_t batch, steps, q_heads, heads, key, value; /* heads: of values, and states */
     int64_t k_heads;                                  /* of keys, that several of values may share */
+    int64_t window;                                   /* as of a Causal */
     bool decays, delta, narrow;                       /* narrow: computed in f32, given in f16 or bf16 */
 } Linear;
 
@@ -190,10 +192,10 @@ static bool linear_operands_fit(Linear *l)
     l->key = queries / l->q_heads, l->value = values / l->heads, l->k_heads = keys / l->key;
     if (keys % l->key || l->heads % l->k_heads)
         return false;
-    int64_t state[] = {l->batch, l->heads, l->key, l->value};
+    int64_t dim[] = {l->window, l->batch, l->heads, l->key, l->value};
+    Shape state = l->window ? shape_of(5, dim) : shape_of(4, dim + 1);
     return has_features(l, 1, keys) && has_features(l, 2, values) &&
-           (!onnx_has(n, 3) ||
-            (onnx_rank(n, 3) == 4 && memcmp(onnx_type(n, 3)->shape.dim, state, sizeof state) == 0)) &&
+           (!onnx_has(n, 3) || shape_eq(&onnx_type(n, 3)->shape, &state)) &&
            (!l->decays || has_features(l, 4, l->heads) || has_features(l, 4, l->heads * l->key)) &&
            (!l->delta || has_features(l, 5, l->heads) || has_features(l, 5, 1));
 }
@@ -206,8 +208,9 @@ static bool linear_start(Linear *l, OnnxNode *n)
     l->delta = strcmp(rule, "delta") == 0 || strcmp(rule, "gated_delta") == 0;
     if (!l->delta && strcmp(rule, "linear") != 0 && strcmp(rule, "gated") != 0)
         return onnx_no(n, "its update rule is unknown");
-    if (onnx_int(n, "state_window", 0))
-        return onnx_no(n, "it keeps the states of several positions");
+    l->window = onnx_int(n, "state_window", 0);
+    if (l->window < 0 || l->window > 8)
+        return onnx_no(n, "its state_window is %lld", (long long)l->window);
     int64_t most = l->q_heads > l->heads ? l->q_heads : l->heads, fewer = l->q_heads > l->heads ? l->heads : l->q_heads;
     if (onnx_rank(n, 0) != 3 || fewer < 1 || most > INT32_MAX || most % fewer)
         return onnx_no(n, "its heads cannot be shared out");
@@ -267,37 +270,91 @@ static const char *first_state(const Linear *l)
 {
     OnnxNode *n = l->node;
     int64_t dim[] = {l->batch, l->heads, l->key, l->value};
-    if (onnx_has(n, 3))
+    if (!onnx_has(n, 3))
+        return onnx_text(n, "zeros(%s, %s)", onnx_list(n, dim, 4), dtype_name(computed_in(l)));
+    if (!l->window)
         return converted(l, onnx_in(n, 3), DT_F32);
-    return onnx_text(n, "zeros(%s, %s)", onnx_list(n, dim, 4), dtype_name(computed_in(l)));
+    const char *last = onnx_text(n, "slice(%s, axes = 0, begin = %lld, end = %lld)", onnx_in(n, 3),
+                                 (long long)l->window - 1, (long long)l->window);
+    return onnx_text(n, "reshape(%s, shape = %s)", converted(l, last, DT_F32), onnx_list(n, dim, 4));
 }
 
-static bool scan_steps(const Linear *l, const char *ys, const char *last)
+typedef struct Part { /* steps that are scanned by themselves */
+    int64_t begin, end;
+    const char *first, *last, *ys; /* the state before them and behind, results */
+    const char *states;            /* behind each of them, [batch, steps, ...]; NULL: nobody asks for those */
+} Part;
+
+static const char *part_of(const Linear *l, const Part *p, const char *xs)
+{
+    if (p->begin == 0 && p->end == l->steps)
+        return xs;
+    return onnx_text(l->node, "slice(%s, axes = 1, begin = %lld, end = %lld)", xs, (long long)p->begin,
+                     (long long)p->end);
+}
+
+static bool scan_part(const Linear *l, const Step *s, const Part *p)
 {
     OnnxNode *n = l->node;
     int64_t row[] = {l->batch, l->heads, 1, l->key};
-    Step s;
-    if (!put_sequences(l, &s))
-        return false;
     const char *state = onnx_temp(n, "s"), *next = onnx_temp(n, "next"), *y = onnx_temp(n, "y");
-    const char *left = l->decays ? onnx_temp(n, "left") : state, *added = l->delta ? onnx_temp(n, "added") : s.v;
+    const char *left = l->decays ? onnx_temp(n, "left") : state, *added = l->delta ? onnx_temp(n, "added") : s->v;
     Text text = {0};
-    text_printf(&text, "(%s, %s) = scan (%s in %s, %s in %s, %s in %s", last, ys, s.q, s.qs, s.k, s.ks, s.v, s.vs);
+    text_printf(&text, "(%s, %s%s%s) = scan (%s in %s, %s in %s, %s in %s", p->last, p->ys, p->states ? ", " : "",
+                p->states ? p->states : "", s->q, part_of(l, p, s->qs), s->k, part_of(l, p, s->ks), s->v,
+                part_of(l, p, s->vs));
     if (l->decays)
-        text_printf(&text, ", %s in %s", s.decay, s.decays);
+        text_printf(&text, ", %s in %s", s->decay, part_of(l, p, s->decays));
     if (l->delta)
-        text_printf(&text, ", %s in %s", s.beta, s.betas);
-    text_printf(&text, ", axis = 1) with (%s = %s) {\n", state, first_state(l));
+        text_printf(&text, ", %s in %s", s->beta, part_of(l, p, s->betas));
+    text_printf(&text, ", axis = 1) with (%s = %s) {\n", state, p->first);
     if (l->decays)
-        text_printf(&text, "    %s = %s * exp(%s)\n", left, state, s.decay);
+        text_printf(&text, "    %s = %s * exp(%s)\n", left, state, s->decay);
     if (l->delta)
-        text_printf(&text, "    %s = %s * (%s - matmul(reshape(%s, shape = %s), %s))\n", added, s.beta, s.v, s.k,
+        text_printf(&text, "    %s = %s * (%s - matmul(reshape(%s, shape = %s), %s))\n", added, s->beta, s->v, s->k,
                     onnx_list(n, row, 4), left);
-    text_printf(&text, "    %s = %s + %s * %s\n", next, left, s.k, added);
-    text_printf(&text, "    %s = %s\n} next (%s <- %s) stack (%s)", y, found(l, s.q, next), state, next, y);
+    text_printf(&text, "    %s = %s + %s * %s\n", next, left, s->k, added);
+    text_printf(&text, "    %s = %s\n} next (%s <- %s) stack (%s%s%s)", y, found(l, s->q, next), state, next, y,
+                p->states ? ", " : "", p->states ? next : "");
     bool good = onnx_emit(n, "%s", text.ptr);
     text_free(&text);
     return good;
+}
+
+/* All steps; those whose states are kept by themselves, as the states of all would take much room. */
+static bool scan_steps(const Linear *l, Part *whole)
+{
+    OnnxNode *n = l->node;
+    bool keeps = l->window && onnx_wants(n, 1);
+    int64_t kept = keeps ? least(l->window, l->steps) : 0, before = kept ? l->steps - kept : 0;
+    Step s;
+    if (!put_sequences(l, &s))
+        return false;
+    *whole = (Part){0, l->steps, first_state(l), onnx_temp(n, "state"), onnx_temp(n, "ys"), NULL};
+    if (keeps)
+        whole->states = onnx_temp(n, "states");
+    if (!before)
+        return scan_part(l, &s, whole);
+    Part early = {0, before, whole->first, onnx_temp(n, "early"), onnx_temp(n, "ys"), NULL}, late = *whole;
+    late.begin = before, late.first = early.last, late.ys = onnx_temp(n, "ys");
+    return scan_part(l, &s, &early) && scan_part(l, &s, &late) &&
+           onnx_emit(n, "%s = concat(%s, %s, axis = 1)", whole->ys, early.ys, late.ys);
+}
+
+/* The state behind the last step, or those of the window, of which some may lie before the first and are 0 */
+static bool put_linear_state(const Linear *l, const Part *whole)
+{
+    OnnxNode *n = l->node;
+    if (!onnx_wants(n, 1))
+        return true;
+    DType dtype = onnx_type(n, onnx_has(n, 3) ? 3 : 0)->dtype;
+    if (!l->window)
+        return onnx_emit(n, "%s = %s", onnx_out(n, 1), converted(l, whole->last, dtype));
+    const char *states = onnx_text(n, "transpose(%s, axes = [1, 0, 2, 3, 4])", converted(l, whole->states, dtype));
+    if (l->window > l->steps)
+        states = onnx_text(n, "pad(%s, before = [%lld, 0, 0, 0, 0], after = [0, 0, 0, 0, 0])", states,
+                           (long long)(l->window - l->steps));
+    return onnx_emit(n, "%s = %s", onnx_out(n, 1), states);
 }
 
 static bool write_linear_attention(OnnxNode *n)
@@ -305,18 +362,17 @@ static bool write_linear_attention(OnnxNode *n)
     Linear l;
     if (!linear_start(&l, n))
         return false;
-    const char *ys = onnx_temp(n, "ys"), *last = onnx_temp(n, "state");
+    Part whole;
     double scale = onnx_float(n, "scale", 0);
     if (scale == 0)
         scale = 1 / sqrt((double)l.key);
     int64_t dim[] = {l.batch, l.steps, (l.q_heads > l.heads ? l.q_heads : l.heads) * l.value};
     DType dtype = onnx_type(n, 0)->dtype;
-    if (!scan_steps(&l, ys, last))
+    if (!scan_steps(&l, &whole))
         return false;
-    const char *y =
-        onnx_text(n, "reshape(%s, shape = %s) * %s", ys, onnx_list(n, dim, 3), onnx_number(n, computed_in(&l), scale));
-    return onnx_emit(n, "%s = %s", onnx_out(n, 0), converted(&l, y, dtype)) &&
-           (!onnx_wants(n, 1) || onnx_emit(n, "%s = %s", onnx_out(n, 1), converted(&l, last, dtype)));
+    const char *y = onnx_text(n, "reshape(%s, shape = %s) * %s", whole.ys, onnx_list(n, dim, 3),
+                              onnx_number(n, computed_in(&l), scale));
+    return onnx_emit(n, "%s = %s", onnx_out(n, 0), converted(&l, y, dtype)) && put_linear_state(&l, &whole);
 }
 
 const OnnxRow onnx_contrib_state[] = {

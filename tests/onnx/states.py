@@ -125,8 +125,9 @@ def recurrent(rule, q, k, v, state, decay, beta, scale):
 
 
 def linear(rule, q_heads, heads, steps, decays, betas, known_state=True, k_heads=None, **attributes):
+    window = [attributes["state_window"]] if "state_window" in attributes else []
     shape = {"q": q_heads * KEY, "k": (k_heads or heads) * KEY, "v": heads * VALUE} | ({"decay": decays} if "gated" in rule else {}) | ({"beta": betas} if "delta" in rule else {})
-    inputs = [value(n, [BATCH, steps, d]) for n, d in shape.items()] + ([value("past", [BATCH, heads, KEY, VALUE])] if known_state else [])
+    inputs = [value(n, [BATCH, steps, d]) for n, d in shape.items()] + ([value("past", window + [BATCH, heads, KEY, VALUE])] if known_state else [])
     operands = ["q", "k", "v", "past" if known_state else "", "decay" if "gated" in rule else "", "beta" if "delta" in rule else ""]
     rows = {"q_num_heads": q_heads, "kv_num_heads": heads, "update_rule": rule} | attributes
     return model(graph([node("LinearAttention", operands, ["y", "state"], domain="com.microsoft", **rows)], inputs,
@@ -165,6 +166,19 @@ def a_step_without_a_state_begins_with_zeros(t):
 
 
 @case
+def states_of_the_last_steps(t):
+    """Of a window of 3: those before the first of this run are 0."""
+    for steps in (1, 3, STEPS):
+        q, k, v, past = floats(BATCH, steps, 2, KEY), floats(BATCH, steps, 2, KEY), floats(BATCH, steps, 2, VALUE), floats(3, BATCH, 2, KEY, VALUE)
+        ends = [recurrent("linear", q[:, :s], k[:, :s], v[:, :s], past[2], None, None, KEY**-0.5) for s in range(1, steps + 1)]
+        states = [numpy.zeros_like(past[0])] * 3 + [state for _, state in ends]
+        m = linear("linear", 2, 2, steps, 0, 0, state_window=3)
+        given = {n: x.reshape(BATCH, steps, -1) for n, x in (("q", q), ("k", k), ("v", v))} | {"past": past}
+        near(t.value(m, **given), ends[-1][0])
+        near(t.value(m, "state", **given), numpy.stack(states[-3:]))
+
+
+@case
 def attention_that_is_refused(t):
     def said(*arguments, **attributes):
         t.write(linear(*arguments, **attributes))
@@ -174,7 +188,8 @@ def attention_that_is_refused(t):
     assert "its heads cannot be shared out" in said("linear", 3, 2, 1, 0, 0)
     assert "its operands do not fit each other" in said("delta", 2, 2, 1, 0, 3)
     assert "its operands do not fit each other" in said("linear", 2, 4, 1, 0, 0, k_heads=3)
-    assert "it keeps the states of several positions" in said("linear", 2, 2, 1, 0, 0, state_window=2)
+    assert "its state_window is 9" in said("linear", 2, 2, 1, 0, 0, state_window=9)
+    assert "its state_window is -1" in said("linear", 2, 2, 1, 0, 0, known_state=False, state_window=-1)
 
 
 # Gates
