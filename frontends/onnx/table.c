@@ -8,20 +8,20 @@ bool onnx_is_path(Str path)
     return str_ends(path, ".onnx");
 }
 
-static const OnnxRow *const family[] = {onnx_elementwise,   onnx_reduce,        onnx_contraction,
-                                        onnx_pool,          onnx_view,          onnx_gather,
-                                        onnx_resize,        onnx_normal,        onnx_recurrent,
-                                        onnx_control,       onnx_quantised,     onnx_constant,
-                                        onnx_sequence,      onnx_attention,     onnx_signal,
-                                        onnx_training,      onnx_scan,          onnx_contrib,
-                                        onnx_image,         onnx_bounded,       onnx_attention_more,
-                                        onnx_columns,       onnx_random,        onnx_learned,
-                                        onnx_trees,         onnx_qlinear,       onnx_contrib_attention,
-                                        onnx_contrib_cache, onnx_contrib_state, onnx_contrib_gates,
-                                        onnx_contrib_table, onnx_supports,      onnx_experts,
-                                        onnx_activation,    onnx_branch,        onnx_contrib_same,
-                                        onnx_contrib_image, onnx_contrib_bits,  onnx_contrib_rotary,
-                                        onnx_contrib_router};
+static const OnnxRow *const family[] = {onnx_elementwise,    onnx_reduce,        onnx_contraction,
+                                        onnx_pool,           onnx_view,          onnx_gather,
+                                        onnx_resize,         onnx_normal,        onnx_recurrent,
+                                        onnx_control,        onnx_quantised,     onnx_constant,
+                                        onnx_sequence,       onnx_attention,     onnx_signal,
+                                        onnx_training,       onnx_scan,          onnx_contrib,
+                                        onnx_image,          onnx_bounded,       onnx_attention_more,
+                                        onnx_columns,        onnx_random,        onnx_learned,
+                                        onnx_trees,          onnx_qlinear,       onnx_contrib_attention,
+                                        onnx_contrib_cache,  onnx_contrib_state, onnx_contrib_gates,
+                                        onnx_contrib_table,  onnx_supports,      onnx_experts,
+                                        onnx_activation,     onnx_branch,        onnx_contrib_same,
+                                        onnx_contrib_image,  onnx_contrib_bits,  onnx_contrib_rotary,
+                                        onnx_contrib_router, onnx_contrib_delta};
 
 static const OnnxRow *search(const char *domain, const char *op, int64_t opset, bool *too_early)
 {

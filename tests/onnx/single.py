@@ -1,4 +1,4 @@
-"""Models of one node of com.microsoft."""
+"""Models of one node of com.microsoft, for microsoft.py and steps.py."""
 
 import numpy
 

@@ -1,0 +1,142 @@
+"""Steps of decoders of com.microsoft, beside NumPy: gated delta networks.
+
+    steps.py --nnc NNC        reports as TAP
+"""
+
+import numpy
+
+from harness import case, main
+from single import HALF, file, floats, near, said, sigmoid
+
+
+def given(operands, known=()):
+    return {f"i{i}": v for i, v in enumerate(operands) if v is not None and i not in known}
+
+
+def find(t, op, operands, results, known=(), **attributes):
+    """All results"""
+    m = file(op, operands, known, results, **attributes)
+    return [t.value(m, r, **given(operands, known)) for r in results if r]
+
+
+# Gated delta networks
+
+BATCH, STEPS, KEY, VALUE = 2, 3, 4, 3
+
+
+def recurrent(rule, q, k, v, decay, beta, state, scale):
+    """[batch, steps, heads, width] of each, heads of values; the state is [batch, heads, value, key]."""
+    ys = []
+    for s in range(q.shape[1]):
+        state = state * numpy.exp(decay[:, s, :, None]) if "gated" in rule else state
+        new = v[:, s] - numpy.einsum("bhvk,bhk->bhv", state, k[:, s]) if "delta" in rule else v[:, s]
+        new = new * beta[:, s, :, None] if "delta" in rule else new
+        state = state + numpy.einsum("bhv,bhk->bhvk", new, k[:, s])
+        ys.append(numpy.einsum("bhvk,bhk->bhv", state, q[:, s]) * scale)
+    return numpy.stack(ys, 1), state
+
+
+class Net:
+    """Operands, each [batch, steps, ...], and what comes of them"""
+
+    def __init__(self, rule="gated_delta", groups=2, heads=4, each=False):
+        self.rule, self.shared = rule, heads // groups
+        self.q, self.k, self.v = floats(BATCH, STEPS, groups, KEY), floats(BATCH, STEPS, groups, KEY), floats(BATCH, STEPS, heads, VALUE)
+        self.decay = -abs(floats(BATCH, STEPS, heads, *([KEY] if each else []))) if "gated" in rule else None
+        self.beta = abs(floats(BATCH, STEPS, heads)) if "delta" in rule else None
+        self.state = floats(BATCH, heads, VALUE, KEY)
+
+    def want(self, decay=None, beta=None, scale=KEY**-0.5, normed=False):
+        decay = self.decay if decay is None else decay
+        decay = decay if decay is None or decay.ndim == 4 else decay[..., None]
+        q, k = (numpy.repeat(x / numpy.sqrt((x * x).sum(-1, keepdims=True)) if normed else x, self.shared, 2) for x in (self.q, self.k))
+        return recurrent(self.rule, q, k, self.v, decay, self.beta if beta is None else beta, self.state, scale)
+
+    def operands(self, flat=True, packed=False):
+        heads = [self.q, self.k, self.v]
+        if packed:
+            heads = [numpy.concatenate([x.reshape(BATCH, STEPS, -1) for x in heads], -1), None, None]
+        return [x if x is None or not flat else x.reshape(BATCH * STEPS, *x.shape[2:]) for x in [*heads, None, self.decay, self.beta]] + [self.state]
+
+
+def check_net(t, net, operands, want, **attributes):
+    y, state = find(t, "GatedDeltaNet", operands, ("y", "s"), update_rule=net.rule, **attributes)
+    near(y, want[0].reshape(*operands[0].shape[: y.ndim - 2], *want[0].shape[2:]))
+    near(state, want[1])
+
+
+@case
+def tokens_behind_each_other_or_in_a_batch(t):
+    for rule in ("linear", "gated", "delta", "gated_delta"):
+        for groups, heads, each in ((2, 4, False), (2, 2, True)):
+            net = Net(rule, groups, heads, each)
+            for flat in (True, False):
+                check_net(t, net, net.operands(flat), net.want())
+                check_net(t, net, net.operands(flat, packed=True), net.want())
+            check_net(t, net, net.operands(), net.want(scale=0.3, normed=True), scale=0.3, qk_l2_norm=1)
+
+
+@case
+def what_lengths_say_of_sequences_that_are_alike(t):
+    net, lengths = Net(), numpy.arange(BATCH + 1, dtype="i4") * STEPS
+    operands = net.operands()
+    operands[3], net.state = lengths, 0 * net.state
+    y, state = find(t, "GatedDeltaNet", operands[:6], ("y", "s"), known=(3,))
+    want = net.want()
+    near(y, want[0].reshape(y.shape))
+    near(state, want[1])
+
+
+@case
+def gates_of_decays_and_of_rates(t):
+    for each in (False, True):
+        net = Net(each=each)
+        a, bias = floats(4), floats(4, KEY) if each else floats(4)
+        wide = (slice(None), None) if each else slice(None)
+        for word, decay in (("softplus", -numpy.exp(a)[wide] * numpy.log1p(numpy.exp(net.decay + bias))),
+                            ("kda", -2.0 * sigmoid(numpy.exp(a)[wide] * (net.decay + bias)))):
+            want = net.want(decay, sigmoid(net.beta))
+            for kept in (bias, bias.reshape(-1)):
+                check_net(t, net, [*net.operands(), a, kept], want, gate_activation=word, beta_activation="sigmoid", gate_lower_bound=-2.0)
+
+
+@case
+def halves_are_widened(t):
+    net = Net()
+    operands = [x.astype(HALF) if x is not None and i < 3 else x for i, x in enumerate(net.operands())]
+    y = t.value(file("GatedDeltaNet", operands), **given(operands))
+    assert y.dtype == HALF
+    near(y, net.want()[0].reshape(y.shape), 2e-2)
+
+
+@case
+def nets_that_are_refused(t):
+    net = Net()
+
+    def refused(change=(), operands=None, known=(), results=("y",), **attributes):
+        operands = net.operands() if operands is None else operands
+        operands = operands + [None] * 4
+        for i, v in dict(change).items():
+            operands[i] = v
+        return said(t, "GatedDeltaNet", operands, known, results=results, **attributes)
+
+    lengths = numpy.array([0, 2, 6], "i4")
+    assert "sequences that are not equally long" in refused({3: lengths}, known=(3,))
+    assert "'i3' is known only when running" in refused({3: lengths})
+    assert "by state_update_capacity" in refused({9: numpy.array([1, 1], "i4")}, results=("y", "s", "u"), state_update_capacity=2)
+    assert "neither cu_seqlens nor a state" in refused({6: None})
+    assert "its packed heads lie" in refused({6: None}, net.operands(packed=True))
+    assert "its update_rule, plain, is unknown" in refused(update_rule="plain")
+    assert "its gate_activation, tanh, is unknown" in refused(gate_activation="tanh")
+    assert "its beta_activation, tanh, is unknown" in refused(beta_activation="tanh")
+    assert "does not go with its update_rule" in refused({4: None})
+    assert "does not go with its update_rule" in refused(update_rule="linear")
+    assert "its a_log or its dt_bias does not fit" in refused(gate_activation="softplus")
+    assert "its a_log or its dt_bias does not fit" in refused({7: floats(4), 8: floats(5)}, gate_activation="softplus")
+    assert "its state does not fit its heads" in refused({6: floats(BATCH, 4, KEY, VALUE)})
+    assert "its heads cannot be shared out" in refused({0: floats(6, 3, KEY), 1: floats(6, 3, KEY)})
+    assert "its tokens cannot be shared out" in refused({6: floats(4, 4, VALUE, KEY)})
+
+
+if __name__ == "__main__":
+    main()
