@@ -1,4 +1,5 @@
-"""Steps of decoders of com.microsoft, beside NumPy: gated delta networks.
+"""Steps of decoders of com.microsoft, beside NumPy: gated delta networks, causal convolutions of sequences of several
+lengths.
 
     steps.py --nnc NNC        reports as TAP
 """
@@ -136,6 +137,75 @@ def nets_that_are_refused(t):
     assert "its state does not fit its heads" in refused({6: floats(BATCH, 4, KEY, VALUE)})
     assert "its heads cannot be shared out" in refused({0: floats(6, 3, KEY), 1: floats(6, 3, KEY)})
     assert "its tokens cannot be shared out" in refused({6: floats(4, 4, VALUE, KEY)})
+
+
+# Convolutions of sequences of several lengths
+
+CHANNELS = 5
+
+
+def convolved(x, w, bias, past, dilation):
+    """[tokens, channels] of one sequence, behind [channels, positions]; and what is kept for the next"""
+    taps = w.shape[2]
+    x = numpy.concatenate([past.T, x])
+    count = len(x) - (taps - 1) * dilation
+    y = sum(x[j * dilation : j * dilation + count] * w[:, 0, j] for j in range(taps)) + bias
+    return y, x[len(x) - (taps - 1) * dilation :].T
+
+
+@case
+def sequences_of_several_lengths(t):
+    for ends in ([0, 7], [0, 1, 7], [0, 3, 4, 7]):
+        for taps, dilation in ((1, 1), (3, 1), (3, 2)):
+            batch = len(ends) - 1
+            x, w, bias, past = floats(7, CHANNELS), floats(CHANNELS, 1, taps), floats(CHANNELS), floats(batch, CHANNELS, (taps - 1) * dilation)
+            each = [convolved(x[ends[i] : ends[i + 1]], w, bias, past[i], dilation) for i in range(batch)]
+            operands = [x, w, numpy.array(ends, "i4"), bias, past]
+            y = numpy.concatenate([y for y, _ in each])
+            found = find(t, "VarlenCausalConvWithState", operands, ("y", "s"), dilation=dilation)
+            near(found[0], y)
+            near(found[1], numpy.stack([s for _, s in each]))
+            for word in ("silu", "swish"):
+                found = find(t, "VarlenCausalConvWithState", operands, ("y",), known=(1, 2, 3), dilation=dilation, activation=word)
+                near(found[0], y * sigmoid(y))
+            near(find(t, "VarlenCausalConvWithState", [*operands[:3], None, past], ("y",), dilation=dilation)[0], y - bias)
+
+
+@case
+def first_tokens_of_each_sequence(t):
+    x, w, ends, past = floats(7, CHANNELS), floats(CHANNELS, 1, 2), numpy.array([0, 2, 7], "i4"), floats(2, CHANNELS, 1)
+    for counts in ([3, 1], [0, 9], [-1, 3]):
+        want = numpy.zeros((2, 3, CHANNELS), "f4")
+        for i, count in enumerate(counts):
+            part = x[ends[i] : ends[i + 1]][: max(min(count, 3), 0)]
+            want[i, : len(part)] = part
+        operands = [x, w, ends, None, past, numpy.array(counts, "i4")]
+        near(find(t, "VarlenCausalConvWithState", operands, ("y", "s", "u"), state_update_capacity=3)[2], want, 0)
+
+
+@case
+def convolutions_of_halves(t):
+    x, w, past = floats(4, CHANNELS).astype(HALF), floats(CHANNELS, 1, 2).astype(HALF), floats(1, CHANNELS, 1).astype(HALF)
+    y, state = find(t, "VarlenCausalConvWithState", [x, w, numpy.array([0, 4], "i4"), None, past], ("y", "s"))
+    assert y.dtype == state.dtype == HALF
+    near(y, convolved(x.astype("f4"), w.astype("f4"), 0, past[0].astype("f4"), 1)[0], 4e-3)
+
+
+@case
+def sequences_that_are_refused(t):
+    good = [floats(7, CHANNELS), floats(CHANNELS, 1, 2), numpy.array([0, 3, 7], "i4"), None, floats(2, CHANNELS, 1)]
+
+    def refused(operands=good, **rest):
+        return said(t, "VarlenCausalConvWithState", operands, **rest)
+
+    assert "its activation, gelu, is unknown" in refused(activation="gelu")
+    assert "its dilation is 0" in refused(dilation=0)
+    assert "its state does not fit its weights" in refused(dilation=2)
+    assert "its capture_count does not go with" in refused(state_update_capacity=2)
+    assert "its state_update_capacity is 9" in refused(state_update_capacity=9)
+    assert "and state_update_capacity is 0" in refused(results=("y", "s", "u"))
+    assert "its kernel_delta and previous_mask are for GPUs alone" in refused([*good, None, floats(7, 2, 5), floats(7, 1)])
+    assert "its weights do not fit its tokens" in refused([good[0], floats(6, 1, 2), *good[2:]])
 
 
 if __name__ == "__main__":
