@@ -184,7 +184,8 @@ extern const OnnxRow onnx_elementwise[], onnx_reduce[], onnx_contraction[], onnx
     onnx_attention_more[], onnx_columns[], onnx_random[], onnx_learned[], onnx_trees[], onnx_qlinear[],
     onnx_contrib_attention[], onnx_contrib_cache[], onnx_contrib_state[], onnx_contrib_gates[], onnx_contrib_table[],
     onnx_supports[], onnx_experts[], onnx_activation[], onnx_branch[], onnx_contrib_same[], onnx_contrib_image[],
-    onnx_contrib_bits[], onnx_contrib_rotary[], onnx_contrib_router[], onnx_contrib_delta[], onnx_contrib_varlen[];
+    onnx_contrib_bits[], onnx_contrib_rotary[], onnx_contrib_router[], onnx_contrib_delta[], onnx_contrib_varlen[],
+    onnx_contrib_masked[];
 /* The row for the node, by domain, op and opset; NULL with the reason set. */
 const OnnxRow *onnx_find_row(Onnx *onnx, const char *domain, const char *op, int64_t opset, const char **reason);
 

@@ -21,7 +21,8 @@ static const OnnxRow *const family[] = {onnx_elementwise,    onnx_reduce,       
                                         onnx_contrib_table,  onnx_supports,      onnx_experts,
                                         onnx_activation,     onnx_branch,        onnx_contrib_same,
                                         onnx_contrib_image,  onnx_contrib_bits,  onnx_contrib_rotary,
-                                        onnx_contrib_router, onnx_contrib_delta, onnx_contrib_varlen};
+                                        onnx_contrib_router, onnx_contrib_delta, onnx_contrib_varlen,
+                                        onnx_contrib_masked};
 
 static const OnnxRow *search(const char *domain, const char *op, int64_t opset, bool *too_early)
 {

@@ -1,5 +1,5 @@
 """Steps of decoders of com.microsoft, beside NumPy: gated delta networks, causal convolutions of sequences of several
-lengths.
+lengths, attention of one position.
 
     steps.py --nnc NNC        reports as TAP
 """
@@ -206,6 +206,92 @@ def sequences_that_are_refused(t):
     assert "and state_update_capacity is 0" in refused(results=("y", "s", "u"))
     assert "its kernel_delta and previous_mask are for GPUs alone" in refused([*good, None, floats(7, 2, 5), floats(7, 1)])
     assert "its weights do not fit its tokens" in refused([good[0], floats(6, 1, 2), *good[2:]])
+
+
+# Attention of one position
+
+HEADS, WIDTH, BUFFER, PAST = 2, 4, 6, 3
+FEATURES = HEADS * WIDTH
+
+
+def heads(x):
+    return x.reshape(*x.shape[:2], HEADS, -1).transpose(0, 2, 1, 3)
+
+
+def attended(q, keys, values, added=0, scale=WIDTH**-0.5):
+    scores = heads(q) @ keys.transpose(0, 1, 3, 2) * scale + added
+    e = numpy.exp(scores - scores.max(-1, keepdims=True))
+    return ((e / e.sum(-1, keepdims=True)) @ values).transpose(0, 2, 1, 3).reshape(q.shape)
+
+
+def step():
+    """Queries, keys and values of a step; and buffers"""
+    return [floats(BATCH, 1, FEATURES) for _ in range(3)], [floats(BATCH, HEADS, BUFFER, WIDTH) for _ in range(2)]
+
+
+MASKED = "DecoderMaskedMultiHeadAttention"
+ALL = ("y", "k", "v")
+
+
+@case
+def keys_and_values_in_a_buffer(t):
+    (q, k, v), buffers = step()
+    mask = numpy.array([[1, 0, 1, 1], [1, 1, 1, 1]], "i4")
+    added, bias, at = floats(1, HEADS, 1, PAST + 1), floats(3 * FEATURES), numpy.array([PAST], "i4")
+    for known in ((), (7,)):
+        for m, a, b in ((None, None, None), (mask, None, bias), (None, added, None), (mask, added, bias)):
+            shift = numpy.split(bias if b is not None else 0 * bias, 3)
+            keys, values = (x.copy() for x in buffers)
+            keys[:, :, PAST], values[:, :, PAST] = heads(k + shift[1])[:, :, 0], heads(v + shift[2])[:, :, 0]
+            more = (0 if a is None else a) + (0 if m is None else numpy.where(m, 0, -9.0)[:, None, None])
+            want = attended(q + shift[0], keys[:, :, : PAST + 1], values[:, :, : PAST + 1], more, 0.7)
+            operands = [q, k, v, m, a, *buffers, at, None, None, b]
+            found = find(t, MASKED, operands, ALL, known, num_heads=HEADS, past_present_share_buffer=1, scale=0.7, mask_filter_value=-9.0)
+            for x, w in zip(found, (want, keys, values)):
+                near(x, w)
+    one = [*operands[:8], numpy.array([1], "i4"), numpy.zeros((BATCH, 1, BUFFER), "i4"), bias]  # of one beam there is one
+    near(find(t, MASKED, one, ("y",), (8,), num_heads=HEADS, past_present_share_buffer=1, scale=0.7, mask_filter_value=-9.0)[0], want)
+
+
+@case
+def keys_and_values_that_grow(t):
+    (q, k, v), past = step()
+    keys, values = numpy.concatenate([past[0], heads(k)], 2), numpy.concatenate([past[1], heads(v)], 2)
+    for x, w in zip(find(t, MASKED, [q, k, v, None, None, *past], ALL, num_heads=HEADS), (attended(q, keys, values), keys, values)):
+        near(x, w)
+
+
+@case
+def keys_and_values_of_an_encoder(t):
+    (q, _, _), kept = step()
+    mask, bias = numpy.ones((BATCH, BUFFER), "i4"), floats(3 * FEATURES)
+    mask[0, 2:4] = 0
+    want = attended(q + bias[:FEATURES], *kept, numpy.where(mask, 0, -10000.0)[:, None, None])
+    near(find(t, MASKED, [q, *kept, mask, *[None] * 6, bias], ("y",), num_heads=HEADS)[0], want)
+
+
+@case
+def steps_that_are_refused(t):
+    (q, k, v), buffers = step()
+    at = numpy.array([PAST], "i4")
+
+    def refused(change=(), known=(), results=("y",), **attributes):
+        operands = [q, k, v, None, None, *buffers, at, None, None, None]
+        for i, x in dict(change).items():
+            operands[i] = x
+        return said(t, MASKED, operands, known, results=results, **{"num_heads": HEADS, "past_present_share_buffer": 1} | attributes)
+
+    assert "its queries, keys and values are packed" in refused({1: None, 2: None})
+    assert "queries of other than one position" in refused({0: floats(BATCH, 2, FEATURES)})
+    assert "it gives its scores, by output_qk" in refused(results=(*ALL, "qk"), output_qk=1)
+    beams = {8: numpy.array([2], "i4"), 9: numpy.zeros((1, 2, BUFFER), "i4")}
+    assert "its cache_indirection is of several beams" in refused(beams, known=(8,))
+    assert "its past_sequence_length does not fit its buffer" in refused({7: numpy.array([BUFFER], "i4")}, known=(7,))
+    assert "it has no past_sequence_length" in refused({7: None})
+    assert "shared out to num_heads, 3" in refused(num_heads=3)
+    assert "its keys or values do not fit its buffers" in refused({5: floats(BATCH, HEADS, BUFFER, WIDTH + 1)})
+    assert "its bias does not fit its operands" in refused({10: floats(5)})
+    assert "that it has from elsewhere" in refused({1: buffers[0], 2: buffers[1]})
 
 
 if __name__ == "__main__":
