@@ -11,6 +11,7 @@ import tempfile
 import numpy
 import onnxruntime
 
+from contrib_more import MORE, Given, given
 from write import KINDS, graph, model, node, tensor, value
 
 DICE = numpy.random.default_rng(7)
@@ -153,14 +154,6 @@ LEARNED = {
     "labels of labels": ("LabelEncoder", [DICE.integers(0, 5, (4,))], {"keys_int64s": [1, 3, 4], "values_floats": [0.5, 1.5, -2.0], "default_float": 9.0}, ["y"]),
     "features chosen": ("ArrayFeatureExtractor", [ROWS, numpy.array([2, 0])], {}, ["y"]),
 }
-
-
-class Given(numpy.ndarray):
-    """An operand that is known when running; others but the first are constants."""
-
-
-def given(array):
-    return numpy.asarray(array).view(Given)
 
 
 def cache(*shape, used):
@@ -337,6 +330,8 @@ OWN["rms norm of halves"] = ("SimplifiedLayerNormalization", HALVES[:3:2], {"eps
 
 def kind_of(op, operands, result):
     """The type of ONNX that a result has."""
+    if result.partition("_")[2] in KINDS:
+        return KINDS[result.partition("_")[2]]
     if op.endswith("Classifier") and result == "y":
         return KINDS["int64"]
     if result == "m":
@@ -376,7 +371,7 @@ def main():
     parser.add_argument("--nnc", required=True, type=pathlib.Path)
     options = parser.parse_args()
     cases = [(*c, "") for c in OWN.items()]
-    cases += [(*c, "com.microsoft") for c in CASES.items()]
+    cases += [(*c, "com.microsoft") for c in (CASES | MORE).items()]
     cases += [(*c, "ai.onnx.ml") for c in LEARNED.items()]
     print(f"1..{len(cases)}")
     for i, (name, case, domain) in enumerate(cases, 1):

@@ -1,4 +1,5 @@
 """Ops of com.microsoft by themselves, beside NumPy: images, products of few bits, norms, positions, routers, tables.
+contrib.py compares them with ONNX Runtime.
 
     microsoft.py --nnc NNC        reports as TAP
 """

@@ -1,5 +1,5 @@
 """Steps of decoders of com.microsoft, beside NumPy: gated delta networks, causal convolutions of sequences of several
-lengths, attention of one position.
+lengths, attention of one position.  contrib.py compares them with ONNX Runtime.
 
     steps.py --nnc NNC        reports as TAP
 """
