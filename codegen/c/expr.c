@@ -201,14 +201,13 @@ Str print_base(Printer *printer, Str of, Index index, int64_t *lane_factor)
 Str print_local(Printer *printer, const Local *local, Index i, Index j)
 {
     Text text = {0};
+    text_str(&text, printer->local_name[local->id]);
     if (local->array) {
-        text_printf(&text, "%s[" STR_FMT "]", local->name, STR_ARG(print_index(printer, i)));
+        text_printf(&text, "[" STR_FMT "]", STR_ARG(print_index(printer, i)));
         if (local->extent[1] > 1)
             text_printf(&text, "[" STR_FMT "]", STR_ARG(print_index(printer, j)));
     } else if (local->extent[0])
-        text_printf(&text, "%s%lld_%lld", local->name, (long long)i.constant, (long long)j.constant);
-    else
-        text_printf(&text, "%s%u", local->name, local->id);
+        text_printf(&text, "%lld_%lld", (long long)i.constant, (long long)j.constant);
     Str shown = str_copy(printer->arena, text_view(&text));
     text_free(&text);
     return shown;

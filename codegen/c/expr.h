@@ -8,6 +8,11 @@
 
 #define MOST_LOOPS 64
 
+typedef struct LocalName {
+    Str name, base;
+    uint32_t before; /* the last number of that base when this one was named */
+} LocalName;
+
 typedef struct Printer {
     Text *out;
     Arena *arena;
@@ -25,6 +30,10 @@ typedef struct Printer {
     const Var *var[MOST_LOOPS]; /* loops around, and the names they got */
     Str var_name[MOST_LOOPS];
     uint32_t depth;
+    Str *local_name;  /* per local id; of registers, what stands before their row and column */
+    LocalName *scope; /* (a list) locals that are named in the braces around */
+    uint32_t scope_count, scope_capacity;
+    Map last_number;      /* what names in scope end in, by what they begin with */
     bool *assigned;       /* per local id: changes after its declaration */
     bool *wide_local;     /* per local id: an i64 that a position is made of, whatever the positions' type is */
     Constants *constants; /* integers of the loops are noted there, or printed as it says; NULL: they are numbers */
@@ -91,6 +100,9 @@ void print_block(Printer *printer, const Block *block);
 void print_line(Printer *printer, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Names a variable for what is printed until depth is brought back. */
 Str print_push(Printer *printer, const Var *var);
+/* Names a local until the scope is brought back to so many names. */
+void print_name_local(Printer *printer, const Local *local);
+void print_leave_scope(Printer *printer, uint32_t names);
 const char *print_meet_name(Word word); /* the function of STMT_MEET, without _dtype */
 
 #endif

@@ -5,17 +5,6 @@
 
 /* Names */
 
-/* Their text is that of print_local; names of what stands in rows and columns end in two numbers, as no others do. */
-static void take_local_names(Arena *arena, const Block *block, Map *taken)
-{
-    for (const Stmt *stmt = block->first; stmt; stmt = stmt->next) {
-        if (stmt->kind == STMT_LOCAL && !stmt->local->extent[0])
-            map_put(taken, str_format(arena, "%s%u", stmt->local->name, stmt->local->id), 0);
-        take_local_names(arena, &stmt->body, taken);
-        take_local_names(arena, &stmt->other, taken);
-    }
-}
-
 /* The role with this number, or the next that no other name has. */
 static Str numbered_role(Arena *arena, Map *taken, const char *role, uint32_t number)
 {
@@ -41,7 +30,6 @@ void print_role_names(Arena *arena, const Kernel *kernel, const uint32_t *inplac
         map_put(&last, str_from(kernel->buffer[i].role), i);
     }
     Map taken = {.arena = arena};
-    take_local_names(arena, &kernel->body, &taken);
     for (uint32_t i = 0; i < kernel->buffer_count; i++) {
         const char *role = kernel->buffer[i].role;
         if (inplace[i] != i)
@@ -65,7 +53,7 @@ void print_line(Printer *printer, const char *format, ...)
     text_char(printer->out, '\n');
 }
 
-static bool name_taken(const Printer *printer, Str name)
+static bool is_name_around(const Printer *printer, Str name)
 {
     for (uint32_t i = 0; i < printer->depth; i++)
         if (str_eq(printer->var_name[i], name))
@@ -79,11 +67,43 @@ static bool name_taken(const Printer *printer, Str name)
     return false;
 }
 
+static bool is_local_name(const Printer *printer, Str name)
+{
+    for (uint32_t i = 0; i < printer->scope_count; i++)
+        if (str_eq(printer->scope[i].name, name))
+            return true;
+    return false;
+}
+
+/* `s`, and s2 where there is another around.  Of registers acc, which are acc0_0 and so on, acc2_; no buffer's name
+ * ends in a digit (source_safe_name), but for x0, the number of a role. */
+void print_name_local(Printer *printer, const Local *local)
+{
+    Str base = str_from(local->name), name = base;
+    bool registers = local->extent[0] && !local->array;
+    uint32_t before = map_get(&printer->last_number, base), number = before == MAP_NONE ? 0 : before;
+    do
+        name = ++number == 1 ? base : str_format(printer->arena, registers ? "%s%u_" : "%s%u", local->name, number);
+    while (is_name_around(printer, name));
+    map_put(&printer->last_number, base, number);
+    printer->local_name[local->id] = name;
+    LocalName entry = {name, base, before == MAP_NONE ? 0 : before};
+    ARENA_PUSH(printer->arena, printer->scope, printer->scope_count, printer->scope_capacity, entry);
+}
+
+void print_leave_scope(Printer *printer, uint32_t names)
+{
+    while (printer->scope_count > names) {
+        const LocalName *local = &printer->scope[--printer->scope_count];
+        map_put(&printer->last_number, local->base, local->before);
+    }
+}
+
 Str print_push(Printer *printer, const Var *var)
 {
     assert(printer->depth < MOST_LOOPS);
     Str name = str_from(var->name);
-    for (int n = 2; name_taken(printer, name); n++)
+    for (int n = 2; is_name_around(printer, name) || is_local_name(printer, name); n++)
         name = str_format(printer->arena, "%s_%d", var->name, n);
     printer->var[printer->depth] = var;
     printer->var_name[printer->depth++] = name;

@@ -76,6 +76,9 @@ static void survey(Printer *printer, const Block *block)
 void print_start(Printer *printer)
 {
     const Kernel *kernel = printer->kernel;
+    printer->local_name = ARENA_ARRAY(printer->arena, Str, block_locals(&kernel->body) + 1);
+    printer->scope_count = 0;
+    printer->last_number = (Map){.arena = printer->arena};
     printer->assigned = ARENA_ARRAY(printer->arena, bool, block_locals(&kernel->body) + 1);
     printer->wide_local = ARENA_ARRAY(printer->arena, bool, block_locals(&kernel->body) + 1);
     survey(printer, &kernel->body);

@@ -60,13 +60,15 @@ static void declare_array(Printer *printer, const Local *local, const Expr *valu
 {
     assert(!value || (value->kind == EXPR_NUMBER && value->number == 0));
     Str columns = local->extent[1] > 1 ? str_format(printer->arena, "[%lld]", (long long)local->extent[1]) : STR("");
-    print_line(printer, "%s %s[%lld]" STR_FMT "%s;", prelude_c_type(local->dtype), local->name,
-               (long long)local->extent[0], STR_ARG(columns), value ? " = {}" : "");
+    print_line(printer, "%s " STR_FMT "[%lld]" STR_FMT "%s;", prelude_c_type(local->dtype),
+               STR_ARG(printer->local_name[local->id]), (long long)local->extent[0], STR_ARG(columns),
+               value ? " = {}" : "");
 }
 
 static void print_declaration(Printer *printer, const Stmt *stmt)
 {
     const Local *local = stmt->local;
+    print_name_local(printer, local);
     if (local->array) {
         declare_array(printer, local, stmt->value);
         return;
@@ -501,6 +503,7 @@ void print_block(Printer *printer, const Block *block)
     const Stmt *previous = NULL;
     size_t before = 0;
     bool shared = printer->shared;
+    uint32_t names = printer->scope_count;
     printer->shared = false;
     for (const Stmt *stmt = block->first; stmt; previous = stmt, stmt = stmt->next) {
         size_t start = printer->out->len;
@@ -510,4 +513,6 @@ void print_block(Printer *printer, const Block *block)
         if (!joins || !join_lines(printer, before, start))
             before = start;
     }
+    if (!shared)
+        print_leave_scope(printer, names);
 }

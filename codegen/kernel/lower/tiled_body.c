@@ -81,19 +81,15 @@ static void depth_steps(Body *body, Block *block, int64_t count, Step step)
     uint32_t at_once = con->parts > 1 ? con->parts : steps_in_pairs(body, count) ? 2 : 1;
     int64_t whole = count / at_once * at_once, rest = count - whole;
     const Var *c = index_var_new(body->arena, "c", 0, most(0, whole - at_once));
-    const char *name = "w";
 
-    if (count <= at_once || rest) /* taps share a block then */
-        name = str_format(body->arena, "w%u_", body->lower->name_count).ptr;
-    step.weight = lower_registers(body->lower, name, DT_F32, true, at_once, body->vectors);
+    step.weight = lower_registers(body->lower, "w", DT_F32, true, at_once, body->vectors);
     step.element = lower_local(body->lower, "s", DT_F32, false);
     Block *inner = whole > at_once ? &stmt_for(body->arena, block, c, 0, whole, at_once, LOOP_ROLLED)->body : block;
     if (whole)
         some_steps(body, inner, &step, at_once, whole > at_once ? index_var(body->arena, c) : index_constant(0));
     if (!rest)
         return;
-    step.weight = lower_registers(body->lower, str_format(body->arena, "w%u_", body->lower->name_count).ptr, DT_F32,
-                                  true, rest, body->vectors);
+    step.weight = lower_registers(body->lower, "w", DT_F32, true, rest, body->vectors);
     step.element = lower_local(body->lower, "s", DT_F32, false);
     some_steps(body, block, &step, (uint32_t)rest, index_constant(whole));
 }
@@ -243,8 +239,7 @@ static void one_block(Body *body, Block *block, Index at_block, int64_t count)
         taps(body, block, at_block, count);
         return;
     }
-    const char *name = str_format(arena, "sum%u_", body->lower->name_count).ptr;
-    body->acc = lower_registers(body->lower, name, DT_F32, true, body->pixels, body->vectors);
+    body->acc = lower_registers(body->lower, "sum", DT_F32, true, body->pixels, body->vectors);
     stmt_local(arena, block, body->acc, expr_number(arena, DT_F32, 0));
     taps(body, block, at_block, count);
     Block *outer = lower_enter(body->lower, block);
