@@ -66,28 +66,34 @@ bool integers_cast(const Node *node)
     return op_info(node->op)->family == FAMILY_CAST && !op_keeps_bits(node->op);
 }
 
-int integers_sign(const Node *node)
+Word integers_word(const Node *node)
 {
     const ScalarList *list = op_info(node->op)->scalar;
-    if (!list || list->count != 3 || node->in_count != 2)
-        return 0;
-    const ScalarTerm *last = &list->term[2];
-    bool in_order = last->arg[0] == 0 && last->arg[1] == 1 && list->term[0].word == WORD_OPERAND &&
-                    list->term[1].word == WORD_OPERAND && list->term[0].arg[0] == 0 && list->term[1].arg[0] == 1;
-    return !in_order ? 0 : last->word == WORD_ADD ? 1 : last->word == WORD_SUB ? -1 : 0;
+    if (!list || list->count != node->in_count + 1)
+        return WORD_OPERAND;
+    const ScalarTerm *last = &list->term[node->in_count];
+    for (uint32_t i = 0; i < node->in_count; i++)
+        if (list->term[i].word != WORD_OPERAND || list->term[i].arg[0] != i || last->arg[i] != i)
+            return WORD_OPERAND;
+    return last->word;
+}
+
+int integers_sign(const Node *node)
+{
+    Word word = integers_word(node);
+    return word == WORD_ADD ? 1 : word == WORD_SUB ? -1 : 0;
 }
 
 static IntegerRange range_within(const Graph *graph, ValueId v, uint32_t depth);
 
-/* Of conversions of numbers: what the new dtype does not hold is cut off. */
-static IntegerRange range_of_cast(const Graph *graph, const Node *cast, uint32_t depth)
+/* What a dtype makes of such numbers, which it may not hold: narrow integers wrap around or are cut off. */
+static IntegerRange range_held(IntegerRange x, DType dtype)
 {
-    DType to = value_type(graph, cast->out[0])->dtype;
-    IntegerRange x = range_within(graph, cast->in[0], depth), ends = range_of_dtype(to);
-    if (dtype_is_half(to) || to == DT_BOOL)
+    IntegerRange ends = range_of_dtype(dtype);
+    if (dtype_is_half(dtype))
         return ends;
     if (isinf(ends.most)) /* a wide dtype */
-        return x.most <= INTEGERS_MOST ? x : unknown;
+        return x.most <= INTEGERS_MOST && (x.low >= 0 || !dtype_is_unsigned(dtype)) ? x : unknown;
     return x.low >= ends.low && x.high <= ends.high ? x : ends;
 }
 
@@ -99,6 +105,33 @@ static IntegerRange range_of_sum(const Graph *graph, const Node *node, double si
         return unknown;
     return (IntegerRange){low, high, fmax(fmax(x.most, y.most), fmax(fabs(low), fabs(high))),
                           x.positive && (y.most == 0 || (sign > 0 && y.positive))};
+}
+
+static IntegerRange range_of_product(const Graph *graph, const Node *node, uint32_t depth)
+{
+    IntegerRange x = range_within(graph, node->in[0], depth), y = range_within(graph, node->in[1], depth);
+    if (isinf(x.most) || isinf(y.most))
+        return unknown;
+    double low = fmin(fmin(x.low * y.low, x.low * y.high), fmin(x.high * y.low, x.high * y.high));
+    double high = fmax(fmax(x.low * y.low, x.low * y.high), fmax(x.high * y.low, x.high * y.high));
+    return (IntegerRange){low, high, fmax(fmax(x.most, y.most), x.most * y.most), x.positive && y.positive};
+}
+
+/* What a conversion or arithmetic gives, were there no ends to its dtype. */
+static IntegerRange range_computed(const Graph *graph, const Node *node, uint32_t depth)
+{
+    DType dtype = value_type(graph, node->out[0])->dtype;
+    Word word = integers_word(node);
+    if (integers_cast(node))
+        return dtype == DT_BOOL ? unknown : range_within(graph, node->in[0], depth);
+    if (word == WORD_ADD || word == WORD_SUB)
+        return range_of_sum(graph, node, word == WORD_ADD ? 1 : -1, depth);
+    if (word == WORD_MUL && dtype_is_int(dtype)) /* of floats it is a scale */
+        return range_of_product(graph, node, depth);
+    if (word != WORD_NEG || !dtype_is_int(dtype))
+        return unknown;
+    IntegerRange x = range_within(graph, node->in[0], depth);
+    return (IntegerRange){-x.high, -x.low, x.most, x.most == 0};
 }
 
 /* Of windows that each see some of the image: what is not in it is less than all numbers. */
@@ -128,19 +161,20 @@ static IntegerRange range_within(const Graph *graph, ValueId v, uint32_t depth)
         return number == floor(number) ? range_between(number, number) : unknown;
     if (op_info(node->op)->family == FAMILY_LAYOUT || (node_is_view(node) && node->out_count == 1))
         return range_within(graph, node->in[0], depth + 1);
-    if (integers_cast(node))
-        return range_of_cast(graph, node, depth + 1);
     if (is_largest(graph, node))
         return range_within(graph, node->in[0], depth + 1);
-    bool wide = value->type->dtype == DT_I32 || value->type->dtype == DT_F32;
-    if (wide && integers_sign(node))
-        return range_of_sum(graph, node, integers_sign(node), depth + 1);
-    return range_of_dtype(value->type->dtype);
+    return range_held(range_computed(graph, node, depth + 1), value->type->dtype);
 }
 
 IntegerRange integers_range(const Graph *graph, ValueId value)
 {
     return range_within(graph, value, 0);
+}
+
+bool integers_stay(const Graph *graph, const Node *node)
+{
+    IntegerRange x = range_computed(graph, node, 0), held = range_held(x, value_type(graph, node->out[0])->dtype);
+    return !isinf(x.most) && held.low == x.low && held.high == x.high;
 }
 
 /* Sums of the second operand */
@@ -171,11 +205,13 @@ static bool see_extents(const Graph *graph, const Node *node, Weights *w)
     return true;
 }
 
-/* The operand of a cast of integers, or of a difference by one zero point; NONE. */
+/* The operand of a cast of integers, or of a difference by one zero point, which wrap around for none; NONE. */
 static ValueId behind(const Graph *graph, const Node *node, Weights *w)
 {
+    if (!integers_stay(graph, node))
+        return NONE;
     if (integers_cast(node))
-        return isinf(integers_range(graph, node->in[0]).most) ? NONE : node->in[0];
+        return node->in[0];
     if (integers_sign(node) >= 0 || w->zero)
         return NONE;
     IntegerRange zero = integers_range(graph, node->in[1]);

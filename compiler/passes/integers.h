@@ -3,11 +3,13 @@
 #define NNC_PASSES_INTEGERS_H
 
 #include "ir/graph.h"
+#include "ir/word.h"
 
 #define INTEGERS_MOST 0x1p24 /* f32 has all integers up to it */
 
 /* What a value of integers, in any dtype, may be: its ends, the most in amount that it is computed of, and whether none
- * of that is negative.  Known from dtypes, constants and sums of these; all infinite where it may be no integer. */
+ * of that is negative.  Known from dtypes, constants, and sums and products of these; all infinite where it may be no
+ * integer. */
 typedef struct IntegerRange {
     double low, high, most;
     bool positive;
@@ -15,10 +17,16 @@ typedef struct IntegerRange {
 
 /* Does it convert numbers? */
 bool integers_cast(const Node *node);
+/* What joins the operands of x + y, x * y, -x and the like, in their order; WORD_OPERAND of any other node. */
+Word integers_word(const Node *node);
 /* 1 of a sum of two operands, -1 of their difference, 0 of anything else. */
 int integers_sign(const Node *node);
 
 IntegerRange integers_range(const Graph *graph, ValueId value);
+
+/* Does the dtype of a conversion, sum, difference, product or negation hold all that it may give, so that nothing wraps
+ * around or is cut off? */
+bool integers_stay(const Graph *graph, const Node *node);
 
 /* Is it f32 of integers of 8 bits, less a zero point or none?  Whoever reads it widens these as easily. */
 static inline bool integers_are_narrow(const Graph *graph, ValueId value)

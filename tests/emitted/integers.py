@@ -86,6 +86,8 @@ def products(cases):
         p[:, 1::2] = whole("i8", depth, 8)
         x[1:] = whole("u8", 2, depth)
         cases.add(f"deep{depth}", [x], (x.astype(np.int64) @ p).astype(np.int32), f"r = i32(x) @ i32(p{depth})", (), {f"p{depth}": p})
+    x, w = np.full((3, 800), 255, np.uint8), np.full((800, 17), 127, np.uint8)  # 127 - 128 is 255
+    cases.add("wrapped", [x], (x.astype(np.int64) @ (w.astype(np.int64) + 128)).astype(np.int32), "r = i32(x) @ i32(w - 128)", {"w": w})
     x, y, z = whole("i8", 2, 5, 300), whole("i8", 2, 19, 300), np.array(7, np.int8)
     cases.add("both_given", [x, y, z], ((x.astype(np.int64) - 7) @ y.astype(np.int64).transpose(0, 2, 1)).astype(np.int32),
               "r = matmul(i32(x) - i32(z), i32(y), transpose_y = true)")
