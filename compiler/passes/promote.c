@@ -15,13 +15,13 @@
  *     f32(i32(sum) + b)        ->  round(sum) + f32(b)        as long as that is exact */
 #include "ops/meaning.h"
 #include "passes/integers.h"
+#include "passes/integers_floats.h"
 #include "passes/rewrite.h"
 #include "passes/widen.h"
 
 #include <math.h>
 
 #define MOST_PARTS 16
-#define DEEPEST    8 /* nodes above an operand that are made again in f32 */
 
 static ValueId cast(Rewriter *rw, ValueId x, DType dtype)
 {
@@ -30,34 +30,12 @@ static ValueId cast(Rewriter *rw, ValueId x, DType dtype)
     return rewrite_build(rw, OP_CAST, &x, 1, attr);
 }
 
-/* Integers, which f32 has, as f32: what they are computed of is cast, as near to memory as can be. */
-static ValueId as_float(Rewriter *rw, ValueId x, uint32_t depth)
-{
-    const Node *node = value_producer(rw->graph, x);
-    if (value_type(rw->graph, x)->dtype != DT_I32 || !node || depth == DEEPEST ||
-        integers_range(rw->graph, x).most > INTEGERS_MOST)
-        return cast(rw, x, DT_F32);
-    Node copy = *node; /* building moves the list of nodes */
-    ValueId in[2] = {copy.in_count ? copy.in[0] : NONE, copy.in_count > 1 ? copy.in[1] : NONE};
-    if (integers_cast(&copy))
-        return cast(rw, in[0], DT_F32);
-    bool sum = integers_sign(&copy) != 0;
-    if (!sum && !(node_is_view(&copy) && copy.out_count == 1 && copy.in_count == 1))
-        return cast(rw, x, DT_F32);
-    bool same = sum && value_type(rw->graph, in[0]) == value_type(rw->graph, x);
-    if (same && integers_range(rw->graph, in[1]).most == 0) /* zero points that are all 0 */
-        return as_float(rw, in[0], depth + 1);
-    for (uint32_t i = 0; i < copy.in_count; i++)
-        in[i] = as_float(rw, in[i], depth + 1);
-    return rewrite_build(rw, copy.op, in, copy.in_count, copy.attr);
-}
-
 /* The contraction in f32. */
 static ValueId contract(Rewriter *rw, const Node *node, const ValueId *operand, DType result)
 {
     ValueId in[3] = {0};
     for (uint32_t i = 0; i < node->in_count; i++)
-        in[i] = as_float(rw, operand[i], 0);
+        in[i] = integers_as_floats(rw, operand[i]);
     return cast(rw, rewrite_build(rw, node->op, in, node->in_count, node->attr), result);
 }
 
@@ -160,7 +138,7 @@ static ValueId float_of_sums(Rewriter *rw, const Node *node)
         if (sum != NONE && shape_eq(value_shape(rw->graph, sum), value_shape(rw->graph, integers)) &&
             integers_sum(rw->graph, value_producer(rw->graph, sum), 1) + integers_range(rw->graph, bias).most <=
                 INTEGERS_MOST)
-            return rewrite_build2(rw, OP_ADD, kept_whole(rw, sum), as_float(rw, bias, 0));
+            return rewrite_build2(rw, OP_ADD, kept_whole(rw, sum), integers_as_floats(rw, bias));
     }
     return NONE;
 }

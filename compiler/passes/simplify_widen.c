@@ -3,12 +3,14 @@
  *     x @ (f32(w) * s)               ->  (x @ f32(w)) * s                   s per column, or a scalar
  *     conv2d(x, f32(w) * s, b)       ->  conv2d(x, f32(w)) * s + b          s per output channel, or a scalar
  *     conv2d(x / 255, f32(w), b)     ->  conv2d(x, f32(w)) / 255 + b        a scalar
- *     f32(i32(w) - i32(z))           ->  f32(w) - f32(z)                    of integers of 8 and 16 bits: exact
+ *     f32(i32(w) - i32(z))           ->  f32(w) - f32(z)                    of integers that f32 has: exact
+ *     f32(i32(w) - 128)              ->  f32(w) - 128.0
  *     f32(w) @ x                     ->  matmul(x, f32(w), transpose_y)     of a vector x
  *
  * A product of each weight becomes one of each result.  Scales of blocks of the summed axis stay where they are. */
 #include "ir/attr.h"
 #include "ops/meaning.h"
+#include "passes/integers_floats.h"
 #include "passes/simplify.h"
 #include "passes/widen.h"
 
@@ -90,34 +92,19 @@ static bool is_narrow_integer(const Rewriter *rw, ValueId v)
     return dtype_is_int(dtype) && widen_is_narrow(dtype);
 }
 
-#define MOST_VIEWS 8
-
-/* f32 of the narrow integer that is cast, in front of the views of it: a zero point is repeated as a float. */
-static ValueId cast_behind(Rewriter *rw, ValueId v, const Attr *attr)
+/* Of images only what is surely no slower. */
+static bool is_narrow_difference(const Rewriter *rw, ValueId v)
 {
-    Node view[MOST_VIEWS];
-    uint32_t views = 0;
-    v = value_producer(rw->graph, v)->in[0];
-    for (const Node *node;
-         views < MOST_VIEWS && (node = value_producer(rw->graph, v)) && node_is_view(node) && node->out_count == 1;
-         v = node->in[0])
-        view[views++] = *node;
-    v = rewrite_build(rw, OP_CAST, &v, 1, attr);
-    while (views-- > 0)
-        v = rewrite_build(rw, view[views].op, &v, 1, view[views].attr);
-    return v;
+    const Node *node = value_producer(rw->graph, v);
+    return node && (node->op == OP_SUB || node->op == OP_ADD) && value_type(rw->graph, v)->dtype == DT_I32 &&
+           is_narrow_integer(rw, node->in[0]) && is_narrow_integer(rw, node->in[1]);
 }
 
 ValueId simplify_widened_difference(Rewriter *rw, const Node *cast)
 {
-    const Node *difference = value_producer(rw->graph, cast->in[0]);
-    if (!difference || (difference->op != OP_SUB && difference->op != OP_ADD) ||
-        value_type(rw->graph, cast->in[0])->dtype != DT_I32 || value_type(rw->graph, cast->out[0])->dtype != DT_F32 ||
-        !is_narrow_integer(rw, difference->in[0]) || !is_narrow_integer(rw, difference->in[1]))
+    ValueId x = cast->in[0];
+    if (value_type(rw->graph, cast->out[0])->dtype != DT_F32 ||
+        !(rewrite_constant(rw, x) || is_narrow_difference(rw, x)) || !integers_go_deeper(rw, x))
         return NONE;
-    OpCode op = difference->op;
-    ValueId in[] = {difference->in[0], difference->in[1]};
-    const Attr *attr = cast->attr;
-    ValueId x = cast_behind(rw, in[0], attr), y = cast_behind(rw, in[1], attr);
-    return rewrite_build2(rw, op, x, y);
+    return integers_as_floats(rw, x);
 }
