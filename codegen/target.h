@@ -96,6 +96,12 @@ static inline bool target_takes_floats(const Target *target)
  * where they run, or fit every machine, and be no two the same. */
 Str target_arrange(Arena *arena, const Target **target, uint32_t count);
 
+/* The level at which compilers make most of its C, as the emitted file's own line recommends. */
+static inline const char *target_cc_level(const Target *target)
+{
+    return target->cc_flags[0] ? "-O3" : "-O2";
+}
+
 /* Does this machine have what the target needs, as far as it tells? */
 bool target_is_here(const Target *target);
 

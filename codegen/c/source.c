@@ -18,12 +18,13 @@ static const char apart_text[] =
 /* How the source is compiled, on its second line. */
 static void put_command(const Program *program, Text *out)
 {
+    const Target *target = program->options.target;
     const char *libraries = program_libraries(program), *link = *libraries ? "; link with: " : "";
-    if (program->options.target->cc_flags[0])
-        text_printf(out, "/* Compile with: -O3 %s%s%s */\n", program->options.target->cc_flags, link, libraries);
+    text_printf(out, "/* Compile with: %s", target_cc_level(target));
+    if (target->cc_flags[0])
+        text_printf(out, " %s%s%s */\n", target->cc_flags, link, libraries);
     else
-        text_printf(out, "/* Compile with: -O2; any C99 compiler will do, and -Os and -O3 are about as fast%s%s. */\n",
-                    link, libraries);
+        text_printf(out, "; any C99 compiler will do, and -Os and -O3 are about as fast%s%s. */\n", link, libraries);
 }
 
 void emit_source(const Program *program, Text *out)

@@ -211,6 +211,7 @@ static inline bool program_shares(const Program *program)
 }
 
 WeightsForm program_weights_form(const Program *program); /* with AUTO decided */
+int64_t program_weights_stored(const Program *program);   /* bytes: in that form, padding between arrays or none */
 
 ByteOrder program_byte_order_here(void); /* of the machine that this runs on */
 

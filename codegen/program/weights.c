@@ -28,6 +28,16 @@ WeightsForm program_weights_form(const Program *program)
     return form == WEIGHTS_BLOB && program->options.target->dialect == DIALECT_CUDA ? WEIGHTS_FILE : form;
 }
 
+int64_t program_weights_stored(const Program *program)
+{
+    int64_t bytes = 0;
+    if (program_weights_form(program) != WEIGHTS_C)
+        return program->weights_bytes;
+    for (uint32_t w = 0; w < program->weight_count; w++)
+        bytes += program->weights[w].bytes;
+    return bytes;
+}
+
 typedef struct Packer {
     const Packing *packing;
     const unsigned char *from;
@@ -144,6 +154,11 @@ void program_weights_fill(const Program *program, uint32_t w, void *bytes)
 {
     const Weights *weights = &program->weights[w];
     const Packing *packing = &weights->packing;
+    const Value *value = &weights->graph->value[weights->value];
+    if (!value->data && value->initial == NONE) { /* of a plan, for which a shape is enough */
+        memset(bytes, 0, (size_t)weights->bytes);
+        return;
+    }
     const Tensor *data = eval_data(weights->graph, weights->value);
     if (weights->nibbles)
         pack_nibbles(weights, data, bytes);

@@ -260,7 +260,7 @@ int64_t budget_ram(const Budget *b)
 
 int64_t budget_flash(const Budget *b)
 {
-    return b->program->weights_bytes + (b->compiler.len ? b->text + b->data : 0);
+    return program_weights_stored(b->program) + (b->compiler.len ? b->text + b->data : 0);
 }
 
 typedef int64_t Share(const BudgetLayer *layer);

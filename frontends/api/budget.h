@@ -45,8 +45,8 @@ typedef struct Budget {
     const BudgetEntry *widest;      /* with most inputs and outputs: entries run one at a time */
     int64_t ram_limit, flash_limit; /* 0: none */
 
-    Str compiler;             /* that has measured what follows; empty: nobody has */
-    int64_t text, data, zero; /* of the object: code and constants, variables with values and without */
+    Str compiler;             /* with its flags, that has made what follows; empty: nothing is measured */
+    int64_t text, data, zero; /* of the object: code and constants but weights, variables with values and without */
 } Budget;
 
 /* All but what is measured; limits are the caller's to set. */

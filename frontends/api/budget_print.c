@@ -75,7 +75,7 @@ static Row sum_row(Arena *arena, const Budget *b)
         per_round |= b->entry[e].per_round;
     }
     return (Row){{STR("in all"), b->entry_count > 1 ? STR("") : STR("in all"), number_cell(arena, kernels),
-                  macs_cell(arena, macs, per_round), number_cell(arena, b->program->weights_bytes),
+                  macs_cell(arena, macs, per_round), number_cell(arena, program_weights_stored(b->program)),
                   number_cell(arena, b->program->arena_bytes), number_cell(arena, b->widest->inputs),
                   number_cell(arena, b->widest->outputs), number_cell(arena, budget_stack(b)),
                   number_cell(arena, b->text + b->data)}};
@@ -133,7 +133,7 @@ static Str ram_parts(Arena *arena, const Budget *b)
 static Str flash_parts(Arena *arena, const Budget *b)
 {
     char weights[32], code[32];
-    plan_digits(weights, b->program->weights_bytes);
+    plan_digits(weights, program_weights_stored(b->program));
     return b->compiler.len ? str_format(arena, "weights %s + code %s", weights, plan_digits(code, b->text + b->data))
                            : str_format(arena, "weights %s + code (" NEEDS ")", weights);
 }
@@ -408,7 +408,7 @@ static void put_memories(Text *out, const Budget *b)
     put_number(out, "variables", measured ? b->data + b->zero : BUDGET_UNKNOWN);
     put_limit(out, budget_ram(b), b->ram_limit, measured);
     text_printf(out, "},\n  \"flash\": {\"bytes\": %" PRId64, budget_flash(b));
-    put_number(out, "weights", b->program->weights_bytes);
+    put_number(out, "weights", program_weights_stored(b->program));
     put_number(out, "code", measured ? b->text + b->data : BUDGET_UNKNOWN);
     put_limit(out, budget_flash(b), b->flash_limit, measured);
     text_printf(out, "},\n");

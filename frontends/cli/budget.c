@@ -1,7 +1,9 @@
 /* Stack and code of emitted C, by a compiler and `size`.
  *
- * Twice: as it is, for what the program takes; and with each kernel as a function of its own, for what is whose.  A
- * compiler names the frame of each function in a file beside the object (-fstack-usage), and a section for each
+ * By the command that is given and the flags that the file itself recommends, so that the figures are those of its
+ * user's build.  Twice: as it is, for what the program takes; and with each kernel as a function of its own, for what
+ * is whose.  A compiler names the frame of each function in a file beside the object (-fstack-usage), and a section for
+ * each
  * (-ffunction-sections) makes `size` tell of functions. */
 #include "cli/budget.h"
 
@@ -159,6 +161,8 @@ static int read_sums(const Measuring *m)
         b->zero = number_of(next_word(&rest));
         if (b->text < 0 || b->data < 0 || b->zero < 0)
             status = cli_environment("what size prints cannot be read:\n" STR_FMT, STR_ARG(text_view(&output)));
+        else if (program_weights_form(b->program) == WEIGHTS_C)
+            b->text -= program_weights_stored(b->program);
     }
     text_free(&output);
     return status;
@@ -281,7 +285,8 @@ int budget_measure(Cli *cli, Budget *b)
         status = measure_functions(&m);
     folder_remove(&m.folder);
     if (status == STATUS_OK) {
-        b->compiler = args_value(cli, "cc");
+        b->compiler = str_format(&cli->arena, STR_FMT STR_FMT, STR_ARG(args_value(cli, "cc")),
+                                 STR_ARG(emit_recommended(cli, b->program)));
         budget_settle(b);
     }
     return status;

@@ -41,18 +41,6 @@ static bool take_parts(Cli *cli, unsigned *parts)
     return true;
 }
 
-static bool take_form(Cli *cli, WeightsForm *form)
-{
-    static const char *const names[] = {[WEIGHTS_C] = "c", [WEIGHTS_BLOB] = "blob", [WEIGHTS_FILE] = "file", NULL};
-    Str word = args_value(cli, "weights");
-    uint32_t chosen = WEIGHTS_AUTO;
-
-    if (word.ptr && !cli_choose(cli, "weights", word, names, &chosen))
-        return false;
-    *form = (WeightsForm)chosen;
-    return true;
-}
-
 /* What is written does not depend on the machine that nnc runs on, unless it is the target. */
 static bool take_byte_order(Cli *cli, ByteOrder *order)
 {
@@ -294,7 +282,7 @@ static int take_request(Cli *cli, Request *request)
         return cli_usage(cli, "-o wants a folder");
     if (depfile.ptr && !depfile.len)
         return cli_usage(cli, "--depfile wants a file");
-    if (!take_parts(cli, &request->parts) || !take_form(cli, &request->form) ||
+    if (!take_parts(cli, &request->parts) || !program_take_form(cli, &request->form) ||
         !take_byte_order(cli, &request->order) || !take_name(cli, &request->name))
         return STATUS_USAGE;
     fallback = settle(cli, &request->parts);

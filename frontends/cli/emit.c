@@ -150,6 +150,7 @@ static bool optimizes(const Command *command)
     return false;
 }
 
+/* Of libraries, whoever calls them: faster than what strict C99 allows, with results that it allows. */
 static Command compiler(Cli *cli, const char *machine, const char *flags)
 {
     Command command = {0};
@@ -186,16 +187,19 @@ typedef struct Building {
     const char *flags; /* besides those of every build */
 } Building;
 
+static int make_object(const Building *b, Command *command, const char *source, const char *object)
+{
+    add(command, "-c");
+    add(command, name_with(b->cli, b->program, "", source));
+    add(command, "-o");
+    add(command, name_with(b->cli, b->program, "", object));
+    return run_command(b->cli, b->folder, command);
+}
+
 static int compile_object(const Building *b, const char *source, const char *object)
 {
-    Cli *cli = b->cli;
-    const Program *program = b->program;
-    Command command = compiler(cli, machine_flags(program), b->flags);
-    add(&command, "-c");
-    add(&command, name_with(cli, program, "", source));
-    add(&command, "-o");
-    add(&command, name_with(cli, program, "", object));
-    return run_command(cli, b->folder, &command);
+    Command command = compiler(b->cli, machine_flags(b->program), b->flags);
+    return make_object(b, &command, source, object);
 }
 
 static int compile_objects(Cli *cli, const Program *program, const Folder *folder, const char *flags)
@@ -241,9 +245,23 @@ int emit_compile_shared(Cli *cli, const Target *target, const Folder *folder, co
     return run_command(cli, folder, &command);
 }
 
+Str emit_recommended(Cli *cli, const Program *program)
+{
+    const Target *target = program->options.target;
+    Command given = {0};
+    add_cc(cli, &given);
+    return str_format(&cli->arena, "%s%s%s%s", optimizes(&given) ? "" : " ",
+                      optimizes(&given) ? "" : target_cc_level(target), target->cc_flags[0] ? " " : "",
+                      target->cc_flags);
+}
+
 int emit_object(Cli *cli, const Program *program, const Folder *folder, const char *flags, const char *object)
 {
-    return compile_object(&(Building){cli, program, folder, flags}, ".c", object);
+    Command command = {0};
+    add_cc(cli, &command);
+    add_words(cli, &command, emit_recommended(cli, program));
+    add_words(cli, &command, str_from(flags));
+    return make_object(&(Building){cli, program, folder, flags}, &command, ".c", object);
 }
 
 bool emit_accepts(Cli *cli, const Folder *folder, const char *flags)

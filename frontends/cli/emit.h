@@ -32,7 +32,10 @@ int emit_shared(Cli *cli, const Program *program, const Folder *folder);
 int emit_compile_shared(Cli *cli, const Target *target, const Folder *folder, const char *source, const char *library);
 /* libNAME.a, by the `ar` of cc, and libNAME.so, as far as parts ask for them; no objects are left. */
 int emit_libraries(Cli *cli, const Program *program, const Folder *folder, unsigned parts);
-/* NAME.c alone, with more flags, as the file NAME and `object`. */
+/* The flags that NAME.c recommends on its second line, as far as cc leaves them open: its level wins.  Each after a
+ * blank. */
+Str emit_recommended(Cli *cli, const Program *program);
+/* NAME.c alone, by cc with these and more flags, as the file NAME and `object`. */
 int emit_object(Cli *cli, const Program *program, const Folder *folder, const char *flags, const char *object);
 bool emit_accepts(Cli *cli, const Folder *folder, const char *flags); /* does cc take them? */
 /* Runs the tool that comes with cc; `arguments` ends with NULL, what it prints comes back.  Returns the exit status. */

@@ -110,20 +110,25 @@ static int plan_problem(Cli *cli, Str path, PlanFormat format, const char *alloc
     return cli->diag.error_count ? STATUS_INPUT : STATUS_OK;
 }
 
+typedef struct Making { /* of the program */
+    int64_t effort;
+    unsigned without;
+    WeightsForm form;
+} Making;
+
 /* Compiles for the plan alone, with the verb's own flags. */
-static int compile(Cli *cli, Model *model, int effort, int64_t capacity, unsigned without, Program *program)
+static int compile(Cli *cli, Model *model, Making how, int64_t capacity, Program *program)
 {
     CompileOptions options;
     int status = model_load(cli, WEIGHTS_SOME, model);
 
     if (status == STATUS_OK)
-        status =
-            program_options(cli, model, "generic", args_has(cli, "report") ? WEIGHTS_BLOB : WEIGHTS_FILE, &options);
+        status = program_options(cli, model, "generic", how.form, &options);
     if (status != STATUS_OK)
         return status;
-    options.effort = effort;
+    options.effort = (int)how.effort;
     options.capacity = capacity;
-    options.without = without;
+    options.without = how.without;
     options.compare = true;
     return program_of_all(model, &options, 1, program);
 }
@@ -201,13 +206,13 @@ static int report_budget(Cli *cli, Str path, const Program *program, PlanFormat 
     return STATUS_OK;
 }
 
-static int plan_model(Cli *cli, PlanFormat format, Limits limits, int effort, unsigned without)
+static int plan_model(Cli *cli, PlanFormat format, Limits limits, Making how)
 {
     Str verify = args_value(cli, "verify");
     int64_t capacity = limits.arena;
     Model model;
     Program program;
-    int status = compile(cli, &model, effort, capacity, without, &program);
+    int status = compile(cli, &model, how, capacity, &program);
 
     if (status == STATUS_OK && args_has(cli, "report"))
         status = report_budget(cli, model.path, &program, format, limits);
@@ -231,9 +236,9 @@ static int plan_model(Cli *cli, PlanFormat format, Limits limits, int effort, un
 static bool take_operands(Cli *cli, Str problem, Str verify)
 {
     static const char *const of_models[] =
-        {"without",   "copies",  "target", "D",   "weights-from", "init-missing", "convert-weights", "graph",
-         "verify",    "report",  "cc",     "ram", "flash",        "memory-limit", "threads",         "exact",
-         "precision", "backend", "size",   NULL},
+        {"without", "copies", "target",    "D",       "weights-from", "init-missing", "convert-weights",
+         "graph",   "verify", "report",    "cc",      "ram",          "flash",        "memory-limit",
+         "threads", "exact",  "precision", "backend", "size",         "weights",      NULL},
                              *const of_plans[] = {"format", "allocator", "effort", "capacity", "report", NULL};
     if (!problem.ptr == !args_operand(cli, 0).ptr)
         return cli_usage(cli, "give a MODEL or --problem FILE.csv"), false;
@@ -244,7 +249,7 @@ static bool take_operands(Cli *cli, Str problem, Str verify)
 /* What only a report prints, asks or measures, and what it cannot; false after a usage error. */
 static bool take_report(Cli *cli, PlanFormat format, Limits *limits)
 {
-    static const char *const of_reports[] = {"ram", "flash", "cc"};
+    static const char *const of_reports[] = {"ram", "flash", "cc", "weights"};
     bool report = args_has(cli, "report");
     Str target = args_value(cli, "target");
 
@@ -264,20 +269,20 @@ static int run(Cli *cli)
 {
     Str problem = args_value(cli, "problem"), word = args_value(cli, "format"), verify = args_value(cli, "verify");
     Limits limits = {.copies = -1};
-    int64_t effort = 1;
+    Making how = {.effort = 1};
     const char *allocator;
-    unsigned without;
     uint32_t format = FORMAT_TABLE;
 
     if ((word.ptr && !cli_choose(cli, "format", word, formats, &format)) || !program_allocator(cli, &allocator) ||
         !args_bytes(cli, "capacity", &limits.arena) ||
         !args_number(cli, "copies", 0, INT64_C(1) << 40, &limits.copies) ||
-        !args_number(cli, "effort", 0, 1000, &effort) || !take_without(cli, &without) ||
-        !take_operands(cli, problem, verify) || !take_report(cli, (PlanFormat)format, &limits))
+        !args_number(cli, "effort", 0, 1000, &how.effort) || !take_without(cli, &how.without) ||
+        !program_take_form(cli, &how.form) || !take_operands(cli, problem, verify) ||
+        !take_report(cli, (PlanFormat)format, &limits))
         return STATUS_USAGE;
     if (problem.ptr)
-        return plan_problem(cli, problem, (PlanFormat)format, allocator, limits.arena, (int)effort);
-    return plan_model(cli, (PlanFormat)format, limits, (int)effort, without);
+        return plan_problem(cli, problem, (PlanFormat)format, allocator, limits.arena, (int)how.effort);
+    return plan_model(cli, (PlanFormat)format, limits, how);
 }
 
 const Verb verb_plan = {
@@ -297,7 +302,10 @@ const Verb verb_plan = {
             {"format", "table|chart|json|svg|html",
              "How to print (default: table); with --report table, json, md or html"},
             {"report", NULL, "Print what the model takes of a machine, by layer and in all"},
-            {"cc", "CC", "With --report: measure stack and code with this C compiler (-O3 unless it says otherwise)"},
+            {"cc", "CC",
+             "With --report: measure stack and code with this C compiler, at the level that NAME.c recommends unless "
+             "it says another"},
+            {"weights", "c|blob|file", "With --report: the form that weights take (default: as nnc compile's)"},
             {"ram", "BYTES", "With --report: the memory there is for arena, state, inputs, outputs and stack"},
             {"flash", "BYTES", "With --report: the memory there is for weights and code"},
             FLAGS_BUILD,

@@ -83,6 +83,18 @@ bool program_allocator(Cli *cli, const char **allocator)
     return true;
 }
 
+bool program_take_form(Cli *cli, WeightsForm *form)
+{
+    static const char *const names[] = {[WEIGHTS_C] = "c", [WEIGHTS_BLOB] = "blob", [WEIGHTS_FILE] = "file", NULL};
+    Str word = args_value(cli, "weights");
+    uint32_t chosen = WEIGHTS_AUTO;
+
+    if (word.ptr && !cli_choose(cli, "weights", word, names, &chosen))
+        return false;
+    *form = (WeightsForm)chosen;
+    return true;
+}
+
 bool program_compiler(Cli *cli)
 {
     Str cc = args_value(cli, "cc");

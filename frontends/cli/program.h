@@ -24,6 +24,9 @@ bool program_runs_here(Cli *cli);
 /* The allocator that --allocator names, or NULL for the best; false after a usage error. */
 bool program_allocator(Cli *cli, const char **allocator);
 
+/* What --weights asks for, or WEIGHTS_AUTO; false after a usage error. */
+bool program_take_form(Cli *cli, WeightsForm *form);
+
 /* Does --cc, where it is given, name a compiler?  False after a usage error. */
 bool program_compiler(Cli *cli);
 
