@@ -69,32 +69,46 @@ static bool write_layer(OnnxNode *n, const char *function, const OnnxParam *para
     return write_layer_of(n, function, param, count, epsilon_text(n, usual));
 }
 
-/* With the batch's own mean and variance, which also move the running ones. */
-static bool train_batch_norm(OnnxNode *n)
+/* An attribute says so, from opset 7 on and before opset 14 that more results are asked for than y. */
+static bool trains(const OnnxNode *n)
 {
-    const char *axes = onnx_rank(n, 0) > 2 ? onnx_text(n, "[0, %s", axes_from(n, 2) + 1) : "[0]";
-    const char *mean = onnx_temp(n, "mean"), *variance = onnx_temp(n, "variance"), *x = onnx_in(n, 0);
+    bool more = false;
+    for (uint32_t i = 1; i < n->out_count; i++)
+        more |= onnx_wants(n, i);
+    return n->opset >= 14 ? onnx_int(n, "training_mode", 0) != 0 : more || (n->opset < 7 && !onnx_int(n, "is_test", 0));
+}
+
+/* Result i, where it is asked for: what keeps running of operand `operand`. */
+static bool put_running(OnnxNode *n, uint32_t i, uint32_t operand, const char *now)
+{
     double momentum = onnx_float(n, "momentum", (double)0.9f);
     DType dtype = onnx_type(n, 3)->dtype;
     const char *keep = onnx_number(n, dtype, momentum), *rest = onnx_number(n, dtype, (double)(1.0f - (float)momentum));
+    return !onnx_wants(n, i) ||
+           onnx_emit(n, "%s = %s * %s + %s * %s", onnx_out(n, i), onnx_in(n, operand), keep, now, rest);
+}
+
+/* With the batch's own mean and variance, which also move the running ones; results 3 and 4 of old opsets are they. */
+static bool train_batch_norm(OnnxNode *n)
+{
+    const char *axes = onnx_rank(n, 0) > 2 ? onnx_text(n, "[0, %s", axes_from(n, 2) + 1) : "[0]";
+    const char *mean = onnx_wants(n, 3) ? onnx_out(n, 3) : onnx_temp(n, "mean");
+    const char *variance = onnx_wants(n, 4) ? onnx_out(n, 4) : onnx_temp(n, "variance"), *x = onnx_in(n, 0);
     return onnx_emit(n, "%s = mean(%s, %s)", mean, x, axes) &&
            onnx_emit(n, "%s = variance(%s, %s)", variance, x, axes) && infer_batch_norm(n, mean, variance) &&
-           (!onnx_wants(n, 1) ||
-            onnx_emit(n, "%s = %s * %s + %s * %s", onnx_out(n, 1), onnx_in(n, 3), keep, mean, rest)) &&
-           (!onnx_wants(n, 2) ||
-            onnx_emit(n, "%s = %s * %s + %s * %s", onnx_out(n, 2), onnx_in(n, 4), keep, variance, rest));
+           put_running(n, 1, 3, mean) && put_running(n, 2, 4, variance);
 }
 
 static bool write_batch_norm(OnnxNode *n)
 {
     if (onnx_rank(n, 0) < 2)
         return onnx_no(n, "its operand has no channels");
-    if (n->opset >= 14 && onnx_int(n, "training_mode", 0))
-        return train_batch_norm(n);
-    if (onnx_wants(n, 1) || (n->opset < 7 && !onnx_int(n, "is_test", 0)))
-        return onnx_no(n, "it trains");
     if (n->opset < 9 && !onnx_int(n, "spatial", 1))
         return onnx_no(n, "it normalises each position by itself");
+    if (trains(n))
+        return train_batch_norm(n);
+    if (onnx_wants(n, 1) || onnx_wants(n, 2))
+        return onnx_no(n, "its running mean or variance is asked for, and it does not train");
     static const OnnxParam param[] = {{1, "scale"}, {2, "bias"}, {3, "mean"}, {4, "variance"}};
     if (is_layer(n, param, 4, onnx_dim(n, 0, 1)))
         return write_layer(n, "batch_norm", param, 4, 1e-5);

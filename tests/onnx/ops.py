@@ -741,5 +741,24 @@ def spectra_that_are_too_long_are_all_listed(t):
     assert "its length, 33554432, is too large; it may be 16777216" in error and "3 of 3 nodes" in error, error
 
 
+@case
+def norms_of_old_opsets_train(t):
+    """Where more is asked of them than y, as PyTorch writes it for norms without running statistics"""
+    x = numpy.random.default_rng(1).normal(size=(4, 2, 3)).astype("f4")
+    mean, variance = x.mean((0, 2)), x.var((0, 2))
+    two = [tensor(n, numpy.array(v, "f4")) for n, v in (("s", [1, 2]), ("b", [0, 1]), ("m", [0.5, 1]), ("v", [2, 3]))]
+    wanted = {"y": (x - mean[:, None]) / numpy.sqrt(variance[:, None] + 1e-5) * numpy.array([[1], [2]]) + numpy.array([[0], [1]]),
+              "new_m": 0.75 * numpy.array([0.5, 1]) + 0.25 * mean, "new_v": 0.75 * numpy.array([2, 3]) + 0.25 * variance, "saved_m": mean, "saved_v": variance}
+    for opset in (6, 7, 9, 13):
+        m = model(graph([node("BatchNormalization", ["x", "s", "b", "m", "v"], list(wanted), momentum=0.75)], [value("x", [4, 2, 3])],
+                        [value(name, None) for name in wanted], two), opset=opset)
+        for name, array in wanted.items():
+            numpy.testing.assert_allclose(t.value(m, name, x=x), array, 1e-5, 1e-5)
+    m = model(graph([node("BatchNormalization", ["x", "s", "b", "m", "v"], ["y", "", "", "", "saved"])], [value("x", [4, 2, 3])], [value("y", None)], two), opset=9)
+    numpy.testing.assert_allclose(t.value(m, x=x), wanted["y"], 1e-5, 1e-5)
+    t.write(model(graph([node("BatchNormalization", ["x", "s", "b", "m", "v"], ["y", "z"])], [value("x", [4, 2, 3])], [value("y", None), value("z", None)], two), opset=14))
+    assert "it does not train" in t.run("import", "m.onnx", status=1)
+
+
 if __name__ == "__main__":
     main()
