@@ -124,6 +124,18 @@ static bool take_node(Forest *f, const Map *index, int64_t i, const Listed *tree
     return true;
 }
 
+/* Another weight of a leaf for a target that it has one for.  Of a regressor's one target the first counts, as ONNX
+ * Runtime has it: skl2onnx writes the number of a leaf once for each class. */
+static double joined(const Forest *f, double has, double other, bool classes)
+{
+    const char *aggregate = onnx_string(f->node, "aggregate_function", "SUM");
+    if (!classes && f->targets == 1)
+        return has;
+    if (strcmp(aggregate, "MIN") == 0)
+        return fmin(has, other);
+    return strcmp(aggregate, "MAX") == 0 ? fmax(has, other) : has + other;
+}
+
 /* Weights of leaves: lists of trees, nodes, targets and numbers, by their names in the attributes */
 static bool take_weights(Forest *f, const Map *index, const char *side)
 {
@@ -133,13 +145,15 @@ static bool take_weights(Forest *f, const Map *index, const char *side)
     const Onnx__AttributeProto *weights = onnx_attribute(n, onnx_text(n, "%s_weights", side));
     if (!weights || tree.count != weights->n_floats || number.count != tree.count || target.count != tree.count)
         return onnx_no(n, "its leaves have no weights");
-    bool one = f->targets == 1 && strcmp(side, "class") == 0; /* whichever that is */
+    bool classes = strcmp(side, "class") == 0, one = f->targets == 1 && classes; /* whichever that is */
     for (uint32_t i = 0; i < tree.count; i++) {
         int64_t at = find_node(index, tree.list[i], number.list[i]), to = one ? 0 : target.list[i];
         if (at < 0 || to < 0 || to >= f->targets)
             return onnx_no(n, "a weight is of no leaf or of no target");
-        f->weight[at * f->targets + to] += (double)weights->floats[i];
-        f->weighs[at * f->targets + to] = true;
+        double *has = &f->weight[at * f->targets + to], weight = (double)weights->floats[i];
+        bool *weighs = &f->weighs[at * f->targets + to];
+        *has = *weighs ? joined(f, *has, weight, classes) : weight;
+        *weighs = true;
     }
     return true;
 }

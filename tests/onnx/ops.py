@@ -760,5 +760,25 @@ def norms_of_old_opsets_train(t):
     assert "it does not train" in t.run("import", "m.onnx", status=1)
 
 
+def leaves_of(weights, targets, **more):
+    """Of a tree with two leaves, each of which has the weights of its list for the targets"""
+    attributes = dict(nodes_treeids=[0] * 3, nodes_nodeids=[0, 1, 2], nodes_featureids=[0] * 3, nodes_values=[0.0] * 3, nodes_modes=["BRANCH_LEQ", "LEAF", "LEAF"],
+                      nodes_truenodeids=[1, 0, 0], nodes_falsenodeids=[2, 0, 0], target_treeids=[0] * 2 * len(targets), target_ids=targets * 2,
+                      target_nodeids=[leaf for leaf in (1, 2) for _ in targets], target_weights=[float(w) for leaf in weights for w in leaf])
+    ensemble = node("TreeEnsembleRegressor", ["x"], ["y"], domain="ai.onnx.ml", **attributes, **more)
+    return model(graph([ensemble], [value("x", [2, 1])], [value("y", None)]), domains=[("ai.onnx.ml", 3)])
+
+
+@case
+def leaves_with_several_weights_for_a_target(t):
+    x = numpy.array([[-1], [1]], "f4")
+    for aggregate in ("SUM", "AVERAGE", "MIN", "MAX"):
+        y = t.value(leaves_of([[6, 5, 4], [2, 9, 7]], [0, 0, 0], n_targets=1, aggregate_function=aggregate), x=x)
+        numpy.testing.assert_array_equal(y, [[6], [2]])
+    for aggregate, first in (("SUM", [11, 11]), ("MIN", [5, 2]), ("MAX", [6, 9])):
+        y = t.value(leaves_of([[6, 5, 4], [2, 9, 7]], [0, 0, 1], n_targets=2, aggregate_function=aggregate), x=x)
+        numpy.testing.assert_array_equal(y, numpy.transpose([first, [4, 7]]))
+
+
 if __name__ == "__main__":
     main()
