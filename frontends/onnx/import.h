@@ -144,7 +144,8 @@ struct Onnx {
     uint32_t bound_count;
     OnnxRenamed *renamed; /* inputs and results */
     uint32_t renamed_count, renamed_capacity;
-    bool failed; /* an error has been reported */
+    bool uneven_told; /* of scales that runtimes read otherwise */
+    bool failed;      /* an error has been reported */
 };
 
 struct OnnxNode {

@@ -139,11 +139,34 @@ static bool filter_integers(OnnxNode *n, const Resize *r, const Line *line, DTyp
     return onnx_emit(n, "%s = %s", onnx_out(n, 0), x);
 }
 
+/* Corners that are aligned lie as far apart as the scale says, which is more than runtimes have where a part is cut
+ * off: of the first such node it is told. */
+static void tell_uneven(OnnxNode *n, const Resize *r, const Line *line)
+{
+    if (strcmp(r->transform, "align_corners") != 0 || n->onnx->uneven_told)
+        return;
+    for (uint32_t d = 0; d < onnx_rank(n, 0); d++) {
+        const Line *l = &line[d];
+        double extent = (double)((float)l->in * (float)l->scale);
+        if (extent == (double)l->out)
+            continue;
+        n->onnx->uneven_told = true;
+        diag_warning(
+            n->onnx->diag, (Place){0},
+            "node %u %s '%s': with align_corners its scale makes %lld elements %g, as ONNX has it; ONNX Runtime "
+            "and PyTorch go by %lld, as all do where sizes are given",
+            n->onnx->node_count, n->proto->op_type, n->proto->name ? n->proto->name : "", (long long)l->in, extent,
+            (long long)l->out);
+        return;
+    }
+}
+
 static bool resize(OnnxNode *n, const Resize *r, const Line *line)
 {
     DType dtype = onnx_type(n, 0)->dtype;
     bool mixes = strcmp(r->mode, "nearest") != 0 && dtype_is_int(dtype);
     const char *wide = dtype_bytes(dtype) == 1 ? "f32" : "f64", *x = onnx_in(n, 0);
+    tell_uneven(n, r, line);
     if (mixes && r->antialias)
         return filter_integers(n, r, line, dtype);
     const char *from = mixes ? onnx_text(n, "cast(%s, to = %s)", x, wide) : x, *y = resized(n, r, line, from);

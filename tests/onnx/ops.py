@@ -3,6 +3,8 @@
     ops.py --nnc NNC        reports as TAP
 """
 
+import subprocess
+
 import numpy
 
 from harness import case, expect, main
@@ -778,6 +780,17 @@ def leaves_with_several_weights_for_a_target(t):
     for aggregate, first in (("SUM", [11, 11]), ("MIN", [5, 2]), ("MAX", [6, 9])):
         y = t.value(leaves_of([[6, 5, 4], [2, 9, 7]], [0, 0, 1], n_targets=2, aggregate_function=aggregate), x=x)
         numpy.testing.assert_array_equal(y, numpy.transpose([first, [4, 7]]))
+
+
+@case
+def scales_that_runtimes_read_otherwise(t):
+    """Are told of the first node that has one, with aligned corners"""
+    for scale, mode, told in ((1.7, "align_corners", True), (1.5, "align_corners", False), (1.7, "half_pixel", False)):
+        resizes = [node("Resize", [x, "", "s"], [y], f"r{y}", mode="linear", coordinate_transformation_mode=mode) for x, y in ("xy", "yz")]
+        t.write(model(graph(resizes, [value("x", [1, 1, 4, 4])], [value("z", None)], [tensor("s", numpy.array([1, 1, 2, scale], "f4"))])))
+        done = subprocess.run([t.nnc, "import", "m.onnx"], capture_output=True, text=True, cwd=t.folder, timeout=60)
+        assert done.returncode == 0 and done.stderr.count("warning") == told, done.stderr
+        assert not told or "warning: node 0 Resize 'ry': with align_corners its scale makes 4 elements 6.8, as ONNX has it; ONNX Runtime and PyTorch go by 6," in done.stderr, done.stderr
 
 
 if __name__ == "__main__":
