@@ -311,6 +311,15 @@ static bool write_whole(OnnxNode *node)
     return told ? false : onnx_no(node, "it lacks an operand or an attribute, or has one of another kind");
 }
 
+static const char *hint_of_unknown(const OnnxNode *node)
+{
+    static const char blocked[] = "com.microsoft.nchwc"; /* Conv and pools of channels in blocks */
+    return strcmp(text_of(node->proto->domain), blocked) == 0
+               ? "ONNX Runtime has saved the graph for one kind of processor (ORT_ENABLE_ALL); have it saved at "
+                 "ORT_ENABLE_EXTENDED"
+               : NULL;
+}
+
 static void import_node(OnnxNode *node)
 {
     Onnx *onnx = node->onnx;
@@ -325,6 +334,8 @@ static void import_node(OnnxNode *node)
     else if (readable)
         node->row = onnx_library_row(node);
     bool known = node->row || node->function;
+    if (!known)
+        node->hint = hint_of_unknown(node);
     if (!known || (readable && !onnx->failed && !write_whole(node) && node->reason))
         refuse(node);
     bind_results(node);

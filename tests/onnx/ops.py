@@ -793,5 +793,13 @@ def scales_that_runtimes_read_otherwise(t):
         assert not told or "warning: node 0 Resize 'ry': with align_corners its scale makes 4 elements 6.8, as ONNX has it; ONNX Runtime and PyTorch go by 6," in done.stderr, done.stderr
 
 
+@case
+def graphs_saved_for_one_processor(t):
+    t.write(model(graph([node("Conv", ["x", "w"], ["y"], domain="com.microsoft.nchwc")], [value("x", [1, 8, 4, 4])], [value("y", None)], [tensor("w", numpy.ones((8, 8, 1, 1), "f4"))]),
+                  domains=["com.microsoft.nchwc"]))
+    error = t.run("import", "m.onnx", status=1)
+    assert "the op is not known; ONNX Runtime has saved the graph for one kind of processor (ORT_ENABLE_ALL); have it saved at ORT_ENABLE_EXTENDED" in error, error
+
+
 if __name__ == "__main__":
     main()
