@@ -126,11 +126,25 @@ static Str input_names(Cli *cli, const Graph *graph)
     return names;
 }
 
-/* False. */
-static bool unknown_input(Cli *cli, const Graph *graph, Str flag, bool named)
+static bool is_param(const Graph *graph, Str name)
 {
+    for (ValueId v = 0; v < graph->value_count; v++)
+        if (name.len && graph->value[v].role == ROLE_PARAM && str_eq(graph->value[v].name, name))
+            return true;
+    return false;
+}
+
+/* False. */
+static bool unknown_input(Cli *cli, const Model *model, Str flag, Str name)
+{
+    const Graph *graph = model->graph;
+    bool named = name.ptr != NULL;
     if (!graph->input_count)
         cli_usage(cli, "--input " STR_FMT ": the model has no inputs", STR_ARG(flag));
+    else if (named && (is_param(graph, name) || is_param(graph, model_own_name(model, name))))
+        cli_usage(
+            cli, "--input " STR_FMT ": this is a param, whose value the model has, and no input; the model's: " STR_FMT,
+            STR_ARG(flag), STR_ARG(input_names(cli, graph)));
     else if (named)
         cli_usage(cli, "--input " STR_FMT ": no input has this name; the model's: " STR_FMT, STR_ARG(flag),
                   STR_ARG(input_names(cli, graph)));
@@ -163,7 +177,7 @@ static bool take_input_flags(Cli *cli, const Model *model, Str *what)
         bool only = !flag.name.ptr && graph->input_count == 1;
         uint32_t input = only ? 0 : flag.name.ptr ? find_input(model, flag.name) : NONE;
         if (input == NONE)
-            return unknown_input(cli, graph, word, flag.name.ptr != NULL);
+            return unknown_input(cli, model, word, flag.name);
         if (what[input].ptr)
             return cli_usage(cli, "--input " STR_FMT ": this input is given twice", STR_ARG(word)), false;
         what[input] = flag.what;

@@ -801,5 +801,12 @@ def graphs_saved_for_one_processor(t):
     assert "the op is not known; ONNX Runtime has saved the graph for one kind of processor (ORT_ENABLE_ALL); have it saved at ORT_ENABLE_EXTENDED" in error, error
 
 
+@case
+def a_default_that_is_given_as_an_input(t):
+    t.write(model(graph([node("MatMul", ["x", "w"], ["y"])], [X, value("w", [2, 3])], [value("y", None)], [tensor("w", W)])))
+    error = t.run("run", "m.onnx", "--target", "reference", "--input", "x=zeros", "--input", "w=zeros", status=2)
+    assert "--input w=zeros: this is a param, whose value the model has, and no input; the model's: x" in error, error
+
+
 if __name__ == "__main__":
     main()
