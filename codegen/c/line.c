@@ -75,8 +75,8 @@ static bool is_local_name(const Printer *printer, Str name)
     return false;
 }
 
-/* `s`, and s2 where there is another around.  Of registers acc, which are acc0_0 and so on, acc2_; no buffer's name
- * ends in a digit (source_safe_name), but for x0, the number of a role. */
+/* `s`, and s2 where there is another around.  Registers w are w0_0 and so on, or w2_0_0: those of others are all that
+ * may be called so, since no buffer's name ends in a digit (source_safe_name), but for a role's with its number, x0. */
 void print_name_local(Printer *printer, const Local *local)
 {
     Str base = str_from(local->name), name = base;
@@ -84,7 +84,7 @@ void print_name_local(Printer *printer, const Local *local)
     uint32_t before = map_get(&printer->last_number, base), number = before == MAP_NONE ? 0 : before;
     do
         name = ++number == 1 ? base : str_format(printer->arena, registers ? "%s%u_" : "%s%u", local->name, number);
-    while (is_name_around(printer, name));
+    while (!registers && is_name_around(printer, name));
     map_put(&printer->last_number, base, number);
     printer->local_name[local->id] = name;
     LocalName entry = {name, base, before == MAP_NONE ? 0 : before};
