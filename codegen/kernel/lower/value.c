@@ -65,6 +65,15 @@ static const Expr *lower_elementwise(Lower *lower, const Node *node, const Index
     return expr_cast(arena, value_type(lower->graph, node->out[0])->dtype, value[list->count - 1]);
 }
 
+/* Is it what has no sign, in whatever wider integers?  Compilers warn of tests whether that is below 0. */
+static bool is_unsigned(const Expr *expr)
+{
+    while (expr->kind == EXPR_CAST && dtype_is_int(expr->dtype) && !dtype_is_unsigned(expr->dtype) &&
+           dtype_bytes(expr->arg[0]->dtype) < dtype_bytes(expr->dtype))
+        expr = expr->arg[0];
+    return dtype_is_unsigned(expr->dtype) || expr->dtype == DT_BOOL;
+}
+
 /* Negative indices count from the end; others are clamped to the table. */
 Index lower_gather_row(Lower *lower, const Node *node, const Index *position)
 {
@@ -79,7 +88,7 @@ Index lower_gather_row(Lower *lower, const Node *node, const Index *position)
         at = expr_word(arena, WORD_MIN, dtype, at, expr_number(arena, dtype, (double)(extent - 1)), NULL);
     at = expr_cast(arena, DT_I64, at);
     const Expr *zero = expr_number(arena, DT_I64, 0), *size = expr_number(arena, DT_I64, (double)extent);
-    if (!dtype_is_unsigned(dtype)) {
+    if (!dtype_is_unsigned(dtype) && !is_unsigned(at)) {
         at = expr_word(arena, WORD_SELECT, DT_I64, expr_word(arena, WORD_LT, DT_BOOL, at, zero, NULL),
                        expr_word(arena, WORD_ADD, DT_I64, at, size, NULL), at);
         at = expr_word(arena, WORD_MAX, DT_I64, at, zero, NULL);
