@@ -192,6 +192,21 @@ bool args_number(Cli *cli, const char *flag, int64_t least, int64_t most, int64_
     return true;
 }
 
+bool args_decimal(Cli *cli, const char *flag, double most, double *number)
+{
+    Str word = args_value(cli, flag);
+    char *end;
+
+    if (!word.ptr)
+        return true;
+    const char *text = str_copy(&cli->arena, word).ptr;
+    double got = strtod(text, &end);
+    if (end == text || *end || !(got >= 0 && got <= most))
+        return cli_usage(cli, "--%s wants a number from 0 to %g, not `%s`", flag, most, text), false;
+    *number = got;
+    return true;
+}
+
 bool args_bytes(Cli *cli, const char *flag, int64_t *bytes)
 {
     Str word = args_value(cli, flag);

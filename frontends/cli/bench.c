@@ -246,16 +246,15 @@ static int run(Cli *cli)
 {
     Str word = args_value(cli, "format");
     uint32_t format = 0;
-    int64_t seconds = 2;
+    double seconds = 2;
     const char *allocator;
     Model model;
 
     if ((word.ptr && !cli_choose(cli, "format", word, formats, &format)) ||
-        !args_number(cli, "seconds", 0, 3600, &seconds) || !program_allocator(cli, &allocator) ||
-        !program_runs_here(cli))
+        !args_decimal(cli, "seconds", 3600, &seconds) || !program_allocator(cli, &allocator) || !program_runs_here(cli))
         return STATUS_USAGE;
     bool picture = format == FORMAT_SVG || format == FORMAT_HTML; /* of kernels */
-    Asked asked = {(double)seconds, format, picture || args_has(cli, "kernels")};
+    Asked asked = {seconds, format, picture || args_has(cli, "kernels")};
     if (asked.kernels && args_value(cli, "threads").ptr)
         return cli_usage(cli, "kernels are timed on one core, without --threads");
     int status = model_load(cli, WEIGHTS_ALL, &model);

@@ -63,7 +63,9 @@ Str args_operand(const Cli *cli, uint32_t i);
 bool args_exclude(Cli *cli, const char *with, const char *const *flags);
 /* The value as a whole number within bounds; usage error otherwise.  Absent leaves *number. */
 bool args_number(Cli *cli, const char *flag, int64_t least, int64_t most, int64_t *number);
-/* The same as 65536, 64K, 2M or 1G bytes. */
+/* The value as a decimal number, 0.2 for one, from 0 to `most`. */
+bool args_decimal(Cli *cli, const char *flag, double most, double *number);
+/* A whole number as 65536, 64K, 2M or 1G bytes. */
 bool args_bytes(Cli *cli, const char *flag, int64_t *bytes);
 
 /* A usage error: printed at once, with where to find help.  Returns STATUS_USAGE. */

@@ -259,6 +259,8 @@ bool build_list_call(Builder *b, Str name, const AstExpr *call, Thing *result); 
 void build_for(Builder *b, const AstStmt *stmt);
 
 /* build_hint.c: notes that show how to write what was meant */
+/* Is it i4 or u4?  Then it complains that these are no dtypes of expressions. */
+bool build_of_four_bits(Builder *b, Str name, Place place);
 Thing build_unknown_function(Builder *b, Str name, Place place);
 void build_hint_assigned(Builder *b, Str name, const Binding *old);
 void build_hint_shared(Builder *b);

@@ -95,6 +95,8 @@ static Thing property_of(Builder *b, Thing thing, Str property, Place place)
 
 static Thing unknown_name(Builder *b, Str name, Place place)
 {
+    if (build_of_four_bits(b, name, place))
+        return build_thing_bad();
     Nearest nearest = {.wanted = name};
     for (const Frame *f = b->frame; f; f = f->around)
         for (const Scope *s = f->scope; s; s = s->outer)
@@ -343,13 +345,13 @@ static bool eval_dtype(Builder *b, const AstName *name, DType *dtype)
         return true;
     if (!build_lookup(b, name->text) && !memchr(name->text.ptr, '.', name->text.len)) {
         Text known = {0};
-        if (str_is(name->text, "i4") || str_is(name->text, "u4"))
-            return build_complain(b, name->place, STR_FMT " is for params and constants alone; others are %c8",
-                                  STR_ARG(name->text), name->text.ptr[0]);
+        if (build_of_four_bits(b, name->text, name->place))
+            return false;
         for (int i = 0; i < DT_COUNT; i++)
             text_printf(&known, " %s", dtype_name((DType)i));
-        build_complain(b, name->place, "no dtype '" STR_FMT "'; there are" STR_FMT, STR_ARG(name->text),
-                       STR_ARG(text_view(&known)));
+        build_complain(b, name->place,
+                       "no dtype '" STR_FMT "'; there are" STR_FMT ", and of params and constants i4 u4",
+                       STR_ARG(name->text), STR_ARG(text_view(&known)));
         text_free(&known);
         return false;
     }

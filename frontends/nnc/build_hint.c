@@ -99,8 +99,19 @@ static Str near_in_library(Builder *b, Str name)
     return nearest.best.len ? in_library(b, nearest.best) : (Str){0};
 }
 
+bool build_of_four_bits(Builder *b, Str name, Place place)
+{
+    bool is = str_is(name, "i4") || str_is(name, "u4");
+    if (is)
+        build_complain(b, place, STR_FMT " is for params and constants alone; others are %c8", STR_ARG(name),
+                       name.ptr[0]);
+    return is;
+}
+
 Thing build_unknown_function(Builder *b, Str name, Place place)
 {
+    if (build_of_four_bits(b, name, place))
+        return build_thing_bad();
     Nearest nearest = {.wanted = name};
     const File *file = b->frame->file;
     for (int i = 0; i < OP_WRITTEN; i++)
