@@ -321,14 +321,40 @@ static const char *input_behind(const OnnxNode *node, uint32_t i, const Type **t
     return map_get(&node->onnx->inputs, str_from(name)) == MAP_NONE ? own : name;
 }
 
+static bool is_number(const OnnxValue *value)
+{
+    return value->type && !value->known && dtype_is_int(value->type->dtype) && shape_elements(&value->type->shape) == 1;
+}
+
+/* A number that a list of extents is made of, by nodes that only move and choose; NULL where none is found. */
+static const char *number_behind(const OnnxNode *node, uint32_t i)
+{
+    static const char *const moves[] = {"Concat",  "Where", "Equal",   "Unsqueeze",
+                                        "Squeeze", "Cast",  "Reshape", "Identity"};
+    const char *name = node->proto->input[i];
+    const OnnxValue *value = node->in[i];
+    while (!is_number(value)) {
+        const OnnxNode *maker = value->maker;
+        bool moved = false;
+        for (size_t k = 0; maker && k < sizeof moves / sizeof *moves; k++)
+            moved |= strcmp(maker->proto->op_type, moves[k]) == 0;
+        for (i = 0; moved && i < maker->in_count && (!maker->in[i] || maker->in[i]->known); i++) {
+        }
+        if (!moved || i == maker->in_count)
+            return NULL;
+        name = maker->proto->input[i];
+        value = maker->in[i];
+    }
+    return name;
+}
+
 #define MOST_GIVEN 64 /* floats that somebody would write: more are an image, say */
 
 static const char *hint_of_known(const OnnxNode *node, uint32_t i)
 {
     const Type *type = node->in[i]->type;
-    bool number = type && dtype_is_int(type->dtype) && shape_elements(&type->shape) == 1;
-    const char *bound =
-        number ? onnx_text(node, "; --at-most %s=N says how large it can be", node->proto->input[i]) : "";
+    const char *number = number_behind(node, i);
+    const char *bound = number ? onnx_text(node, "; --at-most %s=N says how large it can be", number) : "";
     const char *input = input_behind(node, i, &type);
     if (type && dtype_is_float(type->dtype) && shape_elements(&type->shape) > MOST_GIVEN)
         return onnx_text(node, "it is computed of '%s'%s", input, bound);

@@ -808,5 +808,17 @@ def a_default_that_is_given_as_an_input(t):
     assert "--input w=zeros: this is a param, whose value the model has, and no input; the model's: x" in error, error
 
 
+@case
+def numbers_behind_extents_are_named(t):
+    """Of which --at-most can say how large they are, as repeat_interleave by an input makes them"""
+    steps = [node("Split", ["r"], ["a", "b"], axis=0), node("Concat", ["one", "a", "four"], ["list"], axis=0), node("Equal", ["list", "minus"], ["e"]),
+             node("Where", ["e", "ones", "list"], ["shape"]), node("Expand", ["x", "shape"], ["y"])]
+    known = [tensor(n, numpy.array(v, "i8")) for n, v in (("one", [1]), ("four", [4]), ("minus", [-1, -1, -1]), ("ones", [1, 1, 1]))]
+    t.write(model(graph(steps, [value("x", [1, 1, 4]), value("r", [2], 7)], [value("y", None)], known), opset=13))
+    error = t.run("import", "m.onnx", status=1)
+    assert "becomes a constant with -D r=[...]; --at-most a=N says how large it can be" in error, error
+    t.run("import", "m.onnx", "--at-most", "a=5")
+
+
 if __name__ == "__main__":
     main()
