@@ -242,6 +242,7 @@ bool onnx_check_counts(OnnxNode *n)
             n->counted = 0;
             continue;
         }
+        n->hint = "of a known size is what a mask leaves out by Where, or the first k entries of a TopK";
         return onnx_no(n,
                        "'%s' is as large as data say: it can be a result, or go on to what moves or computes each "
                        "entry by itself",

@@ -79,6 +79,10 @@ static bool check_carried(const Loop *l, const OnnxValue *first, const OnnxValue
         return onnx_known(l->node, 0) != NULL;
     if (!l->condition_known)
         return onnx_known(l->node, 1) != NULL;
+    if (first->type->dtype == next->type->dtype)
+        l->node->hint =
+            "it can be as large as it gets from the first round on, with rounds that write into it, or put "
+            "together of a slice that each round gives as a result of the Loop";
     return onnx_no(l->node, "'%s' changes its type or shape from round to round", name);
 }
 

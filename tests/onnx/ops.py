@@ -820,5 +820,18 @@ def numbers_behind_extents_are_named(t):
     t.run("import", "m.onnx", "--at-most", "a=5")
 
 
+@case
+def what_changes_its_size_says_what_to_do(t):
+    masked = [node("NonZero", ["x"], ["at"]), node("Transpose", ["at"], ["turned"]), node("Less", ["at", "turned"], ["y"])]
+    t.write(model(graph(masked, [value("x", [1, 3])], [value("y", None)])))
+    error = t.run("import", "m.onnx", status=1)
+    assert "each entry by itself; of a known size is what a mask leaves out by Where, or the first k entries of a TopK" in error, error
+    body = graph([node("Concat", ["v", "v"], ["next"], axis=0), node("ReduceMax", ["v"], ["m"], keepdims=0), node("Less", ["m", "four"], ["on"])],
+                 [value("i", [], 7), value("go", [], 9), value("v", None)], [value("on", [], 9), value("next", None)])
+    t.write(model(graph([node("Loop", ["rounds", "", "x"], ["y"], body=body)], [X], [value("y", None)], [whole("rounds", 1 << 40), tensor("four", numpy.array(4, "f4"))])))
+    error = t.run("import", "m.onnx", status=1)
+    assert "from round to round; it can be as large as it gets from the first round on" in error, error
+
+
 if __name__ == "__main__":
     main()
