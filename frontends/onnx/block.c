@@ -13,7 +13,7 @@
 
 typedef struct Refusal {
     uint32_t number;
-    const char *name, *op, *domain, *reason, *hint;
+    const char *name, *op, *domain, *reason, *hint, *where;
     int64_t opset;
 } Refusal;
 
@@ -38,7 +38,27 @@ Str onnx_block_close(Onnx *onnx)
     return text;
 }
 
+static const char *text_of(const char *text)
+{
+    return text ? text : "";
+}
+
 /* Refusals */
+
+/* `; in the function F, which node 'N' calls`, or `which gives 'y'`: numbers and names of nodes there are not of the
+ * model's own graph. */
+static const char *place_of(const OnnxNode *node)
+{
+    const OnnxScope *scope = node->scope;
+    while (scope->outer)
+        scope = scope->outer;
+    if (!scope->function)
+        return "";
+    const Onnx__NodeProto *call = scope->call->proto;
+    const char *name = text_of(call->name), *function = text_of(scope->function->name);
+    return *name ? onnx_text(node, "; in the function %s, which node '%s' calls", function, name)
+                 : onnx_text(node, "; in the function %s, which gives '%s'", function, text_of(call->output[0]));
+}
 
 static void refuse(OnnxNode *node)
 {
@@ -49,15 +69,16 @@ static void refuse(OnnxNode *node)
                        node->proto->domain ? node->proto->domain : "",
                        node->reason,
                        node->hint,
+                       place_of(node),
                        node->opset};
     ARENA_PUSH(onnx->arena, onnx->refusal, onnx->refusal_count, onnx->refusal_capacity, refusal);
 }
 
 static void note_refusal(const Onnx *onnx, const Refusal *r)
 {
-    diag_note(onnx->diag, (Place){0}, "node %u %s%s%s%s%s%s, opset %lld: %s%s%s", r->number, r->domain,
+    diag_note(onnx->diag, (Place){0}, "node %u %s%s%s%s%s%s, opset %lld: %s%s%s%s", r->number, r->domain,
               *r->domain ? "." : "", r->op, *r->name ? " '" : "", r->name, *r->name ? "'" : "", (long long)r->opset,
-              r->reason ? r->reason : "", r->hint ? "; " : "", r->hint ? r->hint : "");
+              r->reason ? r->reason : "", r->hint ? "; " : "", r->hint ? r->hint : "", r->where);
 }
 
 bool onnx_report_refusals(Onnx *onnx)
@@ -72,11 +93,6 @@ bool onnx_report_refusals(Onnx *onnx)
 }
 
 /* Operands and results */
-
-static const char *text_of(const char *text)
-{
-    return text ? text : "";
-}
 
 static bool find_operands(OnnxNode *node)
 {

@@ -8,7 +8,7 @@ import subprocess
 import numpy
 
 from harness import case, expect, main
-from write import coded, data, graph, model, node, number, tensor, value
+from write import coded, data, function, graph, model, node, number, tensor, value
 
 W = numpy.arange(6, dtype="f4").reshape(2, 3)
 X = value("x", [1, 2])
@@ -831,6 +831,17 @@ def what_changes_its_size_says_what_to_do(t):
     t.write(model(graph([node("Loop", ["rounds", "", "x"], ["y"], body=body)], [X], [value("y", None)], [whole("rounds", 1 << 40), tensor("four", numpy.array(4, "f4"))])))
     error = t.run("import", "m.onnx", status=1)
     assert "from round to round; it can be as large as it gets from the first round on" in error, error
+
+
+@case
+def nodes_of_functions_are_told_with_their_call(t):
+    inner = function("inner", "own", ["a"], ["b"], [node("Nope", ["a"], ["b"])])
+    outer = function("outer", "own", ["a"], ["b"], [node("inner", ["a"], ["b"], domain="own")])
+    calls = [node("inner", ["x"], ["h"], "first", domain="own"), node("outer", ["x"], ["y"], domain="own")]
+    t.write(model(graph(calls, [X], [value("h", None), value("y", None)]), functions=[inner, outer], domains=["own"]))
+    error = t.run("import", "m.onnx", status=1)
+    assert "the op is not known; in the function inner, which node 'first' calls\n" in error, error
+    assert "the op is not known; in the function inner, which gives 'b'\n" in error, error
 
 
 if __name__ == "__main__":
