@@ -42,8 +42,10 @@ typedef struct Recipe {
     int64_t knob[MOST_KNOBS]; /* in the order of the provider's */
     Scratch *scratch;
     uint32_t scratch_count, scratch_capacity;
-    bool rewrites; /* some of the result is written more than once, or by one of several threads, while operands are
-                      still read */
+    bool rewrites;    /* some of the result is written more than once, or by one of several threads, while operands are
+                         still read */
+    bool stores_last; /* of rows: of all that has their space's shape one result alone is stored, element by element,
+                         by whoever has read before what else of the row there is to read */
 } Recipe;
 
 typedef struct KnobSpec {

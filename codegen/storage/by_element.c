@@ -32,6 +32,17 @@ ValueId memory_updated(const Graph *graph, const Node *node)
     return owner != NONE && covers(graph, node->in[0], owner) ? owner : NONE;
 }
 
+bool memory_stores_last(const Memory *memory, NodeId producer)
+{
+    const Graph *graph = memory->graph;
+    uint32_t step = memory->kernel_of[graph->node[producer].kernel];
+    const Kernel *kernel = step == NONE ? NULL : &memory->kernel[step];
+    if (!kernel || kernel->form != FORM_ROWS || !kernel->recipe.stores_last)
+        return false;
+    const Node *reduction = &graph->node[kernel->anchor];
+    return shape_eq(value_shape(graph, graph->node[producer].out[0]), value_shape(graph, reduction->in[0]));
+}
+
 bool memory_reads_by_element(const Memory *memory, const Users *users, const bool *live_out, ValueId result,
                              ValueId value)
 {
@@ -55,6 +66,8 @@ bool memory_reads_by_element(const Memory *memory, const Users *users, const boo
         return false;
     if (kernel_stores_together(kernel))
         return inplace_map_rule(graph, producer, seen);
+    if (memory_stores_last(memory, producer))
+        return inplace_rows_rule(graph, producer, seen);
     return inplace_kernel_rule(graph, producer, seen) &&
            (kernel->form == FORM_UPDATE || stored_results(memory, kernel, users, live_out) == 1);
 }

@@ -7,10 +7,11 @@
  *
  * For a node that is exactly the ops with INPLACE_SAME in op.def.  For a kernel, inplace_kernel_rule asks that every
  * path from the operand to the result, and every other use of the operand in the kernel, goes through such nodes of the
- * result's shape: the residual of conv + add + relu may be overwritten; the input of the convolution, or of a softmax,
- * whose rows are read more than once, may not; the image of a max pooling may be by its gradient.  The rule takes for
+ * result's shape: the residual of conv + add + relu may be overwritten; the input of the convolution may not; the image
+ * of a max pooling may be by its gradient.  The rule takes for
  * granted that the kernel reads position i before it writes it and writes it once.  Where recipes are known, memory.c
- * adds what they say (results that are written more than once), and what parts say. */
+ * adds what they say (results that are written more than once; rows that are read several times, of which the last is
+ * where they are written: a softmax), and what parts say. */
 #include "storage/inplace.h"
 
 #include <string.h>
@@ -52,8 +53,9 @@ static bool goes_over_first(const Graph *graph, const Node *node, ValueId operan
     return over;
 }
 
-/* Does all that the kernel makes of the operand go by the result's positions?  Is the result one of it? */
-static bool all_by_position(const Graph *graph, NodeId producer, ValueId operand, bool *made_of)
+/* Does all that the kernel makes of the operand go by the result's positions?  Is the result one of it?  What rows
+ * are reduced to, which have the result's shape, is no longer of the operand. */
+static bool all_by_position(const Graph *graph, NodeId producer, ValueId operand, bool rows, bool *made_of)
 {
     enum { MOST = 256 }; /* nodes of a kernel */
     bool reached[MOST] = {false};
@@ -74,6 +76,8 @@ static bool all_by_position(const Graph *graph, NodeId producer, ValueId operand
             const Value *value = &graph->value[node->in[i]];
             bool here = node->in[i] == operand || (value->role == ROLE_RESULT && value->node >= first &&
                                                    value->node < n && reached[value->node - first]);
+            if (here && rows && node_is_reduction(graph, node))
+                continue;
             if (here && !goes_by_position(graph, node, result) && !spreads_by_position(graph, node, i, result))
                 return false;
             reached[n - first] |= here;
@@ -88,13 +92,19 @@ bool inplace_kernel_rule(const Graph *graph, NodeId producer, ValueId operand)
     bool made_of = false;
     if (op_info(graph->node[producer].op)->inplace == INPLACE_FIRST)
         return goes_over_first(graph, &graph->node[producer], operand);
-    return all_by_position(graph, producer, operand, &made_of) && made_of;
+    return all_by_position(graph, producer, operand, false, &made_of) && made_of;
 }
 
 bool inplace_map_rule(const Graph *graph, NodeId producer, ValueId operand)
 {
     bool made_of;
-    return all_by_position(graph, producer, operand, &made_of);
+    return all_by_position(graph, producer, operand, false, &made_of);
+}
+
+bool inplace_rows_rule(const Graph *graph, NodeId producer, ValueId operand)
+{
+    bool made_of;
+    return all_by_position(graph, producer, operand, true, &made_of);
 }
 
 /* Are all results of the unit stored where an element has been computed, none while others are still to be?  Not by
@@ -131,8 +141,9 @@ void inplace_find(Graph *graph, OverwriteRule rule, Arena *scratch, uint32_t *ch
             for (uint32_t i = candidates.first[u]; i < candidates.first[u + 1]; i++) {
                 ValueId operand = candidates.item[i], buffer = units.buffer[operand];
                 ValueId result = units.made.item[units.made.first[u] + which];
+                bool stored_last = rule.last && rule.last(rule.context, graph, graph->value[result].node);
                 if (last[buffer] != u || units.leaves[buffer] || units.leaves[result] || taken[buffer] ||
-                    !stores_at_once(graph, &units, u))
+                    (!stored_last && !stores_at_once(graph, &units, u)))
                     continue;
                 graph->value[result].inplace = operand;
                 taken[buffer] = true;
@@ -148,4 +159,4 @@ static bool rule_of_nodes(void *context, const Graph *graph, NodeId producer, Va
     return inplace_kernel_rule(graph, producer, operand);
 }
 
-const OverwriteRule inplace_rule = {rule_of_nodes, NULL};
+const OverwriteRule inplace_rule = {.may = rule_of_nodes};

@@ -8,7 +8,8 @@
  *     outputs count as if they lay behind the arena.
  *   - What is not made in parts has all of its bytes from the first step to the last.
  *   - Two storages that one step writes do not share a byte; one that it reads may share those it writes only where
- *     every load stands with the store at the same element: the result in place of an operand.
+ *     every load stands with the store at the same element, or of rows goes ahead of all stores to it: the result in
+ *     place of an operand.
  *   - Inputs and weights are not written.
  *   - At the end all of an output is written, and a state's memory holds the value that the next run is to find.
  *   - Loops run for some rounds, and branches in turns, several times over: what is passed is where it points to then,
@@ -162,22 +163,40 @@ bool judge_owned(Judge *judge, StorageId id, Extent range, bool loose)
 
 /* In place */
 
-static bool same_element(const Judge *judge, const Reach *load, const Reach *store)
+static bool same_place(const Judge *judge, const Reach *load, uint32_t into)
 {
-    const KernelBuffer *from = &judge->kernel->buffer[load->buffer], *to = &judge->kernel->buffer[store->buffer];
+    const KernelBuffer *from = &judge->kernel->buffer[load->buffer], *to = &judge->kernel->buffer[into];
     return dtype_bytes(from->dtype) == dtype_bytes(to->dtype) && from->begin == to->begin &&
-           offset_of(judge, from->storage) == offset_of(judge, to->storage) && index_eq(load->index, store->index);
+           offset_of(judge, from->storage) == offset_of(judge, to->storage);
 }
 
 static bool load_is_in_place(const Judge *judge, const Reach *load, uint32_t into)
 {
     for (uint32_t i = 0; i < judge->reached.count; i++) {
         const Reach *store = &judge->reached.at[i];
-        if (store->store && store->buffer == into && same_element(judge, load, store) &&
+        if (store->store && store->buffer == into && index_eq(load->index, store->index) &&
             reach_stands_with(&judge->reached, load, store))
             return true;
     }
     return false;
+}
+
+/* Nobody but rows makes use of it. */
+static bool load_goes_ahead(const Judge *judge, const Reach *load, uint32_t into)
+{
+    if (judge->kernel->form != FORM_ROWS)
+        return false;
+    for (uint32_t i = 0; i < judge->reached.count; i++) {
+        const Reach *store = &judge->reached.at[i];
+        if (store->store && store->buffer == into && !reach_goes_ahead(&judge->reached, load, store))
+            return false;
+    }
+    return true;
+}
+
+static bool may_lie_under(const Judge *judge, const Reach *load, uint32_t into)
+{
+    return same_place(judge, load, into) && (load_is_in_place(judge, load, into) || load_goes_ahead(judge, load, into));
 }
 
 /* The hulls of all loads, or of all stores, of each buffer of the kernel, in its storage */
@@ -226,7 +245,7 @@ static bool check_store(Judge *judge, const Hulls *hulls, uint32_t b)
             continue;
         for (uint32_t i = 0; i < judge->reached.count; i++)
             if (!judge->reached.at[i].store && judge->reached.at[i].buffer == a &&
-                !load_is_in_place(judge, &judge->reached.at[i], b))
+                !may_lie_under(judge, &judge->reached.at[i], b))
                 return fault(judge, of, "writes over", into);
     }
     return true;

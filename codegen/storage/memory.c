@@ -98,6 +98,12 @@ static bool may_overwrite_here(const Memory *memory, NodeId producer, ValueId op
            flow_loop_of(regions, regions->of[made]) == flow_loop_of(regions, regions->of[step]);
 }
 
+static bool stores_last(void *context, const Graph *graph, NodeId producer)
+{
+    (void)graph;
+    return memory_stores_last(context, producer);
+}
+
 /* A kernel must not write over an operand that it, or another thread of it, still reads; what lies
  * inside another value keeps its place, and so does what has others inside it that are still read. */
 static bool may_overwrite(void *context, const Graph *graph, NodeId producer, ValueId operand)
@@ -109,7 +115,9 @@ static bool may_overwrite(void *context, const Graph *graph, NodeId producer, Va
     const Storage *result = &memory->storage.at[graph->node[producer].out[0]];
     const Storage *owner = &memory->storage.at[kernel_view_owner(graph, operand)];
     return step != NONE && !memory->kernel[step].recipe.rewrites && result->inside == NONE && owner->inside == NONE &&
-           owner->parts_end <= step && inplace_kernel_rule(graph, producer, operand);
+           owner->parts_end <= step &&
+           (inplace_kernel_rule(graph, producer, operand) ||
+            (memory_stores_last(memory, producer) && inplace_rows_rule(graph, producer, operand)));
 }
 
 static void note_regions(Memory *memory, Arena *arena)
@@ -152,7 +160,8 @@ bool memory_decide(Graph *graph, const MemoryOptions *options, Memory *memory)
     note_part_readers(memory);
     note_regions(memory, arena);
     if (good)
-        inplace_find(graph, (OverwriteRule){options->without & WITHOUT_INPLACE ? NULL : may_overwrite, memory},
+        inplace_find(graph,
+                     (OverwriteRule){options->without & WITHOUT_INPLACE ? NULL : may_overwrite, stores_last, memory},
                      &scratch, &memory->inplace_count);
     arena_free(&scratch);
     return good;

@@ -90,8 +90,12 @@ bool memory_decide(Graph *graph, const MemoryOptions *options, Memory *memory);
 /* lives.c: roles, bytes and lives of all storage, the kernels' scratch, and the plan's problem. */
 void memory_lives(Memory *memory);
 
-/* by_element.c: does the kernel that makes the result read each element of the value before it writes it at the same
- * place, and only then? A map makes all that it stores of an element before it stores any (lower_stores). */
+/* by_element.c: does the recipe of its kernel store the result of the node last of all, row by row
+ * (Recipe.stores_last)? */
+bool memory_stores_last(const Memory *memory, NodeId producer);
+
+/* Does the kernel that makes the result read each element of the value before it writes it at the same place, and only
+ * then? A map makes all that it stores of an element before it stores any (lower_stores). */
 bool memory_reads_by_element(const Memory *memory, const Users *users, const bool *live_out, ValueId result,
                              ValueId value);
 

@@ -186,7 +186,7 @@ static void add_tiles(Walk *walk, const Stmt *stmt)
     add_matrix(walk, stmt->buffer, stmt->index, p->rows, p->columns, p->stride, true);
 }
 
-static uint32_t open_block(Collector *c, uint32_t outer)
+static uint32_t open_block(Collector *c, Spot outer)
 {
     Reached *reached = &c->reached;
     ARENA_PUSH(c->arena, reached->outer, reached->block_count, reached->block_capacity, outer);
@@ -248,7 +248,7 @@ static bool is_empty_loop(const Stmt *stmt)
     return is_plain_loop(stmt) && stmt_rounds(stmt) <= 0;
 }
 
-static void walk_block(Collector *c, const Block *block, uint32_t outer, bool guarded)
+static void walk_block(Collector *c, const Block *block, Spot outer, bool guarded)
 {
     Walk walk = {.collector = c, .spot = {open_block(c, outer), 0}, .guarded = guarded};
     if (c->round_count)
@@ -263,10 +263,10 @@ static void walk_block(Collector *c, const Block *block, uint32_t outer, bool gu
             ARENA_PUSH(c->arena, c->round, c->round_count, c->round_capacity, round_of(stmt));
         if (stmt->kind == STMT_FOR)
             ARENA_PUSH(c->arena, c->around, c->around_count, c->around_capacity, stmt);
-        walk_block(c, &stmt->body, walk.spot.block, inner);
+        walk_block(c, &stmt->body, walk.spot, inner);
         c->around_count -= stmt->kind == STMT_FOR;
         c->round_count -= known;
-        walk_block(c, &stmt->other, walk.spot.block, inner);
+        walk_block(c, &stmt->other, walk.spot, inner);
     }
 }
 
@@ -274,7 +274,7 @@ Reached reach_collect(const Kernel *kernel, Arena *arena)
 {
     Collector c = {.arena = arena};
     c.local = ARENA_ARRAY(arena, const Index *, block_locals(&kernel->body));
-    walk_block(&c, &kernel->body, NONE, false);
+    walk_block(&c, &kernel->body, (Spot){NONE, 0}, false);
     return c.reached;
 }
 
@@ -288,12 +288,85 @@ int64_t reach_end(const Reach *reach, const Atom *atom, bool high)
 
 bool reach_stands_with(const Reached *reached, const Reach *load, const Reach *store)
 {
-    uint32_t block = load->spot.block;
-    if (block == store->spot.block)
-        return store->spot.at >= load->spot.at;
-    while (block != NONE && block != store->spot.block)
-        block = reached->outer[block];
-    return block != NONE;
+    Spot spot = load->spot;
+    while (spot.block != NONE && spot.block != store->spot.block)
+        spot = reached->outer[spot.block];
+    return spot.block != NONE && store->spot.at >= spot.at;
+}
+
+/* The statements of one block that the two are, or are of.  Blocks are numbered from the outside in. */
+static void meet(const Reached *reached, Spot *a, Spot *b)
+{
+    while (a->block != b->block) {
+        Spot *inner = a->block > b->block ? a : b;
+        *inner = reached->outer[inner->block];
+    }
+}
+
+static int64_t factor_of(Index index, const Var *var)
+{
+    for (uint32_t i = 0; i < index.count; i++)
+        if (index.term[i].atom->kind == ATOM_VAR && index.term[i].atom->var == var)
+            return index.term[i].factor;
+    return 0;
+}
+
+/* What loops around both add to the address, by ascending factors. */
+typedef struct Shared {
+    int64_t factor[REACH_DIMENSIONS], last[REACH_DIMENSIONS]; /* last: of its values, from 0 on */
+    uint32_t count;
+    int64_t load_low, load_high, store_low, store_high; /* of the rest */
+} Shared;
+
+/* False where rounds of the loop reach the same elements, or the two go through it differently. */
+static bool share_loop(Shared *shared, const Reach *load, const Reach *store, const ReachRound *round)
+{
+    int64_t factor = factor_of(load->index, round->var), size = factor < 0 ? -factor : factor;
+    int64_t low = factor * (factor < 0 ? round->high : round->low), more = size * (round->high - round->low);
+    if (!factor || factor != factor_of(store->index, round->var) || shared->count == REACH_DIMENSIONS)
+        return false;
+    uint32_t d = shared->count++;
+    for (; d > 0 && shared->factor[d - 1] > size; d--) {
+        shared->factor[d] = shared->factor[d - 1];
+        shared->last[d] = shared->last[d - 1];
+    }
+    shared->factor[d] = size;
+    shared->last[d] = round->high - round->low;
+    shared->load_low -= low, shared->store_low -= low;
+    shared->load_high -= low + more, shared->store_high -= low + more;
+    return true;
+}
+
+/* Do two rounds always lie farther apart than all that one of them reaches? */
+static bool lie_apart(const Shared *shared)
+{
+    int64_t low = shared->load_low < shared->store_low ? shared->load_low : shared->store_low;
+    int64_t high = shared->load_high > shared->store_high ? shared->load_high : shared->store_high;
+    int64_t reached = high - low + 1;
+    for (uint32_t d = 0; d < shared->count; d++) {
+        if (shared->factor[d] < reached)
+            return false;
+        reached += shared->factor[d] * shared->last[d];
+    }
+    return true;
+}
+
+bool reach_goes_ahead(const Reached *reached, const Reach *load, const Reach *store)
+{
+    Spot first = load->spot, then = store->spot;
+    Shared shared = {
+        .load_low = load->low, .load_high = load->high, .store_low = store->low, .store_high = store->high};
+    meet(reached, &first, &then);
+    if (first.at >= then.at || load->guarded || store->guarded) /* loops around are not all known */
+        return false;
+    for (uint32_t i = 0; i < load->round_count && i < store->round_count; i++) {
+        const ReachRound *round = &load->round[i];
+        if (round->var != store->round[i].var)
+            break;
+        if (round->low < round->high && !share_loop(&shared, load, store, round))
+            return false;
+    }
+    return lie_apart(&shared);
 }
 
 bool reach_find_runs(const Reach *reach, int64_t element, ReachRuns *runs)

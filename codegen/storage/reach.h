@@ -31,7 +31,7 @@ typedef struct Reach { /* one load or store */
 typedef struct Reached {
     Reach *at;
     uint32_t count, capacity;
-    uint32_t *outer; /* per block: the one around it; NONE */
+    Spot *outer; /* per block: the statement that it is of; its block is NONE for the outermost */
     uint32_t block_count, block_capacity;
 } Reached;
 
@@ -47,6 +47,11 @@ bool reach_holds_for_one(const Stmt *stmt);
 
 /* Does the store come at or after the load, in its block or one around it? */
 bool reach_stands_with(const Reached *reached, const Reach *load, const Reach *store);
+
+/* Is what the store writes never read behind it: does the load stand before it, and reach in other rounds of the loops
+ * around both, in whatever order they run, no element that it writes in this one?  Rows that are summed up before they
+ * are written, say. */
+bool reach_goes_ahead(const Reached *reached, const Reach *load, const Reach *store);
 
 /* Runs: an access as rows of bytes that lie apart, as in a whole that is made in parts. */
 

@@ -25,6 +25,8 @@ Units unit_list(const Graph *graph, Arena *arena);
 /* May the unit of `producer` write its result over `operand`, apart from lifetimes? */
 typedef struct OverwriteRule {
     bool (*may)(void *context, const Graph *graph, NodeId producer, ValueId operand);
+    /* Is its result stored after all others of the unit, where nothing is still to be read?  NULL: nobody knows. */
+    bool (*last)(void *context, const Graph *graph, NodeId producer);
     void *context;
 } OverwriteRule;
 

@@ -202,14 +202,16 @@ static bool kernel_left_out(Damager *d)
     return false;
 }
 
-/* The result of a kernel over what its anchor reads more than once. */
+/* The result of a kernel over what its anchor reads more than once; rows may be that are read before they are written.
+ */
 static bool over_what_is_read_again(Damager *d)
 {
     const Graph *graph = d->memory.graph;
     for (int i = 0; i < TRIES; i++) {
         uint32_t k = draw(&d->state, d->memory.kernel_count);
         const Kernel *kernel = &d->memory.kernel[k];
-        if (kernel->form != FORM_CONTRACTION && kernel->form != FORM_WINDOW && kernel->form != FORM_ROWS)
+        if (kernel->form != FORM_CONTRACTION && kernel->form != FORM_WINDOW &&
+            (kernel->form != FORM_ROWS || kernel->recipe.stores_last))
             continue;
         const Node *anchor = &graph->node[kernel->anchor];
         StorageId from = memory_whole(&d->memory, anchor->in[0]);
@@ -221,7 +223,9 @@ static bool over_what_is_read_again(Damager *d)
                 result->first != k || operand->last != (int64_t)k + 1)
                 continue;
             PlanBuffer *x = plan_buffer(d, operand->buffer), *y = plan_buffer(d, result->buffer);
-            if (x->group || y->group || type_bytes(value_type(graph, anchor->in[0])) < 2 * dtype_bytes(operand->dtype))
+            if (x->group || y->group ||
+                type_bytes(value_type(graph, anchor->in[0])) < 2 * dtype_bytes(operand->dtype) ||
+                result->bytes < 2 * dtype_bytes(result->dtype)) /* all may be read before one element is written */
                 continue;
             x->group = y->group = UINT32_MAX;
             return place_again(d);

@@ -168,6 +168,7 @@ static void describe_recipe(Repeats *repeats, const Recipe *recipe)
     put(repeats, &recipe->provider, sizeof recipe->provider);
     put(repeats, recipe->knob, sizeof recipe->knob);
     put_int(repeats, recipe->rewrites);
+    put_int(repeats, recipe->stores_last);
     put_int(repeats, recipe->scratch_count);
     for (uint32_t s = 0; s < recipe->scratch_count; s++) {
         const Scratch *scratch = &recipe->scratch[s];

@@ -322,14 +322,14 @@ static void row_value(Lower *lower, const Rows *rows, ValueId value)
                lower->bound[value]);
 }
 
-static bool stores_full(const Lower *lower, const Rows *rows)
+static uint32_t count_stored_full(const Lower *lower, const Rows *rows)
 {
+    uint32_t count = 0;
     for (uint32_t n = 0; n < lower->kernel->node_count; n++) {
         ValueId value = lower->graph->node[lower->kernel->node[n]].out[0];
-        if (kernel_stores(lower, value) && is_full(lower, rows, value))
-            return true;
+        count += kernel_stores(lower, value) && is_full(lower, rows, value);
     }
-    return false;
+    return count;
 }
 
 static bool never(const Block *body, const Var *var)
@@ -410,6 +410,7 @@ static bool rows_offers(Lower *lower, const Kernel *kernel, Recipe *recipe)
     RowSpace space = {rows.space, rows.row_rank, rows.columns};
     for (uint32_t n = 0; n < kernel->node_count; n++)
         recipe->rewrites |= stores_for_team(lower, &rows, lower->graph->node[kernel->node[n]].out[0]);
+    recipe->stores_last = !rows.team && count_stored_full(lower, &rows) == 1;
     plan_spills(lower, &rows, recipe);
     if (!rows.team)
         lower_plan_turned(lower, &space, recipe);
@@ -434,7 +435,7 @@ static void lower_row(Lower *lower, Rows *rows)
         if (!is_full(lower, rows, node->out[0]) && !kernel_only_reads(lower->graph, node))
             row_value(lower, rows, node->out[0]);
     }
-    if (stores_full(lower, rows))
+    if (count_stored_full(lower, rows))
         store_stage(lower, rows);
     for (uint32_t n = 0; n < lower->kernel->node_count; n++) { /* later kernels read them from memory */
         ValueId value = lower->graph->node[lower->kernel->node[n]].out[0];
