@@ -83,39 +83,56 @@ static const Graph *find_validating(Cli *cli, const Model *model)
     return NULL;
 }
 
-/* --batch N as -D X=N, where X is what the model writes for it. */
-static int set_batch(Cli *cli, const Model *model, const Graph *graph)
+/* The input whose first extent is a constant of the file, with its name; NULL. */
+static const Value *find_batch(Cli *cli, const Graph *graph, Str *name)
 {
     for (uint32_t i = 0; i < graph->input_count; i++) {
         const Value *input = graph_value(graph, graph->input[i]);
-        Str name = nnc_first_extent(&cli->arena, graph, input->name);
-        if (!name.len)
-            continue;
-        args_add(cli, "D",
-                 str_format(&cli->arena, STR_FMT "=" STR_FMT, STR_ARG(name), STR_ARG(args_value(cli, "batch"))));
-        return STATUS_OK;
+        *name = nnc_first_extent(&cli->arena, graph, input->name);
+        if (name->len)
+            return input;
     }
-    return diag_file_error(&cli->diag, model->path,
-                           "--batch: no input of " STR_FMT " has a constant of the file as its first extent",
-                           STR_ARG(graph->name))
-               ? STATUS_OK
-               : STATUS_INPUT;
+    return NULL;
 }
 
-/* Reads the model: twice where --batch gives it another constant. */
-static int load(Cli *cli, Model *model, const Graph **trains)
+static bool is_defined(const Cli *cli, Str name)
 {
-    int64_t batch;
-    if (!args_number(cli, "batch", 1, MOST_BATCH, &batch))
-        return STATUS_USAGE;
+    Str word;
+    for (uint32_t at = 0; args_next(cli, "D", &at, &word);)
+        if (word.len > name.len && word.ptr[name.len] == '=' && !memcmp(word.ptr, name.ptr, name.len))
+            return true;
+    return false;
+}
+
+/* --batch N as -D X=N, where X is what the model writes for it.  That of a checkpoint is set where it can be, and is
+ * another one; whether it is the training's checkpoint_read says. */
+static int set_batch(Cli *cli, const Model *model, const Graph *graph, int64_t batch, bool *again)
+{
+    Str name;
+    const Value *input = find_batch(cli, graph, &name);
+    bool asked = args_has(cli, "batch");
+    *again = input && (asked || (input->type->shape.dim[0] != batch && !is_defined(cli, name)));
+    if (*again)
+        args_add(cli, "D", str_format(&cli->arena, STR_FMT "=%" PRId64, STR_ARG(name), batch));
+    if (asked && !input)
+        diag_file_error(&cli->diag, model->path,
+                        "--batch: no input of " STR_FMT " has a constant of the file as its first extent",
+                        STR_ARG(graph->name));
+    return asked && !input ? STATUS_INPUT : STATUS_OK;
+}
+
+/* Reads the model: twice where --batch or a checkpoint gives it another constant.  `batch` 0: neither does. */
+static int load(Cli *cli, Model *model, int64_t batch, const Graph **trains)
+{
+    bool again;
     int status = model_load(cli, WEIGHTS_NEW, model);
     *trains = status == STATUS_OK ? find_training(cli, model) : NULL;
     if (!*trains)
         return status == STATUS_OK ? STATUS_INPUT : status;
-    if (!args_has(cli, "batch"))
+    if (!batch)
         return STATUS_OK;
-    status = set_batch(cli, model, *trains);
-    if (status != STATUS_OK)
+    status = set_batch(cli, model, *trains, batch, &again);
+    if (status != STATUS_OK || !again)
         return status;
     diag_clear(&cli->diag);
     status = model_load(cli, WEIGHTS_NEW, model);
@@ -302,13 +319,13 @@ static int check_writable(Trainer *t)
     return STATUS_OK;
 }
 
-static int take_flags(Cli *cli, Trainer *t, int64_t *seed)
+static int take_flags(Cli *cli, Trainer *t, int64_t *seed, int64_t *batch)
 {
     *t = (Trainer){.cli = cli, .in_order = args_has(cli, "in-order")};
-    *seed = 0;
+    *seed = *batch = 0;
     if (!args_number(cli, "epochs", 1, MOST_EPOCHS, &t->epochs) ||
         !args_number(cli, "patience", 1, MOST_EPOCHS, &t->patience) ||
-        !args_number(cli, "seed", INT64_MIN, INT64_MAX, seed))
+        !args_number(cli, "batch", 1, MOST_BATCH, batch) || !args_number(cli, "seed", INT64_MIN, INT64_MAX, seed))
         return STATUS_USAGE;
     if (!args_has(cli, "data"))
         return cli_usage(cli, "--data FILE.npz is not given");
@@ -321,16 +338,18 @@ static int take_flags(Cli *cli, Trainer *t, int64_t *seed)
     return take_files(cli, t);
 }
 
-/* The seed of a checkpoint is the training's, and so is the order of the samples. */
-static int take_order(Cli *cli, int64_t *seed, bool *in_order)
+/* The seed of a checkpoint is the training's, and so are the batch and the order of the samples. */
+static int take_order(Cli *cli, int64_t *seed, int64_t *batch, bool *in_order)
 {
-    int64_t given = *seed;
+    int64_t given = *seed, asked = *batch;
     if (!args_has(cli, "resume"))
         return STATUS_OK;
-    if (!checkpoint_order(cli, args_value(cli, "resume"), seed, in_order))
+    if (!checkpoint_order(cli, args_value(cli, "resume"), seed, batch, in_order))
         return STATUS_INPUT;
     if (args_has(cli, "seed") && given != *seed)
         return cli_usage(cli, "--seed: the checkpoint was begun with %" PRId64, *seed);
+    if (args_has(cli, "batch") && asked != *batch)
+        return cli_usage(cli, "--batch: the checkpoint was begun with %" PRId64, *batch);
     if (args_has(cli, "in-order") && !*in_order)
         return cli_usage(cli, "--in-order: the checkpoint was begun without it");
     return STATUS_OK;
@@ -340,18 +359,18 @@ static int run(Cli *cli)
 {
     Model model;
     Trainer trainer;
-    int64_t seed;
+    int64_t seed, batch;
     const char *allocator;
 
     if (!program_allocator(cli, &allocator) || !program_runs_here(cli))
         return STATUS_USAGE;
-    int status = take_flags(cli, &trainer, &seed);
+    int status = take_flags(cli, &trainer, &seed, &batch);
     if (status == STATUS_OK)
-        status = take_order(cli, &seed, &trainer.in_order);
+        status = take_order(cli, &seed, &batch, &trainer.in_order);
     if (status == STATUS_OK)
         status = check_writable(&trainer);
     if (status == STATUS_OK)
-        status = load(cli, &model, &trainer.train.graph);
+        status = load(cli, &model, batch, &trainer.train.graph);
     if (status != STATUS_OK)
         return status;
     trainer.module = model.module;

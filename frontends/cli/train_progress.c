@@ -250,11 +250,14 @@ static bool take_progress(const Checkpoint *c, Progress *p)
                                STR_ARG(p->graph));
     if (!take_whole(c, "samples", 1, &count) || !take_whole(c, "batch", 1, &batch))
         return false;
-    if (count != p->count || batch != p->batch)
+    if (count != p->count)
+        return diag_file_error(&c->cli->diag, c->path, "it was made with %" PRId64 " samples, not %" PRId64, count,
+                               p->count);
+    if (batch != p->batch)
         return diag_file_error(&c->cli->diag, c->path,
-                               "it was made with %" PRId64 " samples in batches of %" PRId64 ", not %" PRId64
-                               " in batches of %" PRId64,
-                               count, batch, p->count, p->batch);
+                               "it was made in batches of %" PRId64 ", the model has %" PRId64 "; what --batch %" PRId64
+                               " would set, a constant that its inputs have as first extent, is not free",
+                               batch, p->batch, batch);
     if (!check_digest(c, p))
         return false;
     p->best_value = number_of(best->child);
@@ -310,10 +313,11 @@ bool checkpoint_read(Cli *cli, Str path, const Host *host, Progress *progress)
     return good;
 }
 
-bool checkpoint_order(Cli *cli, Str path, int64_t *seed, bool *in_order)
+bool checkpoint_order(Cli *cli, Str path, int64_t *seed, int64_t *batch, bool *in_order)
 {
     Checkpoint c;
-    bool good = open_checkpoint(cli, path, &c) && take_whole(&c, "seed", INT64_MIN, seed);
+    bool good =
+        open_checkpoint(cli, path, &c) && take_whole(&c, "seed", INT64_MIN, seed) && take_whole(&c, "batch", 1, batch);
     const cJSON *said = good ? cJSON_GetObjectItemCaseSensitive(c.root, "in_order") : NULL;
     if (cJSON_IsBool(said))
         *in_order = cJSON_IsTrue(said);

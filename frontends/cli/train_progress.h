@@ -41,8 +41,8 @@ bool checkpoint_write(Cli *cli, Module *module, Str path, const Host *host, cons
 /* Reads it into the host's blocks, which are as new, and the progress, whose graph, samples, batch and scores must
  * agree; where others validate, no epoch is the best yet.  False after errors that say what does not agree. */
 bool checkpoint_read(Cli *cli, Str path, const Host *host, Progress *progress);
-/* The seed that the checkpoint was begun with, and whether with --in-order, which older ones do not say: they leave it.
- * False after an error. */
-bool checkpoint_order(Cli *cli, Str path, int64_t *seed, bool *in_order);
+/* The seed and the batch that the checkpoint was begun with, and whether with --in-order, which older ones do not say:
+ * they leave it.  False after an error. */
+bool checkpoint_order(Cli *cli, Str path, int64_t *seed, int64_t *batch, bool *in_order);
 
 #endif

@@ -246,12 +246,12 @@ def resumed(make):
     work.data("d.npz", **points(200, 3))
     work.data("v.npz", **points(30, 4))
     files = ["--data", "d.npz", "--validate", "v.npz", "-o", "w", "--curve", "s.svg"]
-    for words in ([], ["--in-order", "--seed", 5], ["--target", "generic", "--cc", "gcc -O1"]):
+    for words in ([], ["--in-order", "--seed", 5], ["--target", "generic", "--cc", "gcc -O1"], ["--batch", 40]):
         lines = scores(work.train(*files, "--epochs", 5, "--save", "c", *words), "loss")
         whole = [work.bytes(name) for name in ("c", "w", "s.svg")]
         for first in (1, 4):
             work.train(*files, "--epochs", first, "--save", "c", *words)
-            rest = [word for word in words if word not in ("--in-order", "--seed", 5)]
+            rest = [word for word in words if word not in ("--in-order", "--seed", 5, "--batch", 40)]
             again = scores(work.train(*files, "--epochs", 5, "--resume", "c", *rest), "loss")
             assert again == lines[first:], f"{again}, not {lines[first:]}"
             # how many steps a point of the curve is depends on the epochs that were planned
