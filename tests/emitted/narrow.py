@@ -168,7 +168,7 @@ def test(arguments, label, target, cc, folder):
     given = sum(a.nbytes // (1 + (name == "w" and ("const w" in body or "u4" in body))) for name, a in arrays.items())
     slack = 4 * given if label in WIDE else 256 + given // 2  # what fills up vectors and blocks
     assert size <= given + slack, f"{size} bytes of weights, of {given} in the file"
-    report = subprocess.run([arguments.nnc, "plan", source, "--report", "--target", target], capture_output=True, text=True,
+    report = subprocess.run([arguments.nnc, "plan", source, "--report", "--weights", "blob", "--target", target], capture_output=True, text=True,
                             check=True).stdout
     assert f"{size:,}" in report, f"the report does not say {size:,} bytes"
     return None
