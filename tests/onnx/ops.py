@@ -3,12 +3,10 @@
     ops.py --nnc NNC        reports as TAP
 """
 
-import subprocess
-
 import numpy
 
 from harness import case, expect, main
-from write import coded, data, function, graph, model, node, number, tensor, value
+from write import coded, data, graph, model, node, number, tensor, value
 
 W = numpy.arange(6, dtype="f4").reshape(2, 3)
 X = value("x", [1, 2])
@@ -213,44 +211,6 @@ def conversions_to_narrow_types_round_and_wrap(t):
 
 
 @case
-def draws_follow_their_distribution(t):
-    n = 40000
-    def draw(op, x=None, flags=(), **attributes):
-        inputs = [value("x", list(x.shape))] if x is not None else []
-        m = model(graph([node(op, ["x"] if inputs else [], ["y"], **attributes)], inputs, [value("y", None)]), opset=17)
-        return t.value(m, **({"x": x} if inputs else {}))
-    y = draw("RandomNormal", shape=[n], mean=2.0, scale=3.0, seed=1.0)
-    assert abs(y.mean() - 2) < 0.1 and abs(y.std() - 3) < 0.1 and abs((y > 5).mean() - 0.1587) < 0.01
-    assert not numpy.array_equal(y, draw("RandomNormal", shape=[n], mean=2.0, scale=3.0, seed=0.5))
-    numpy.testing.assert_array_equal(y, draw("RandomNormal", shape=[n], mean=2.0, scale=3.0, seed=1.0))
-    y = draw("RandomUniformLike", numpy.zeros((200, 200), "f4"), low=-1.0, high=3.0)
-    assert y.shape == (200, 200) and y.min() >= -1 and y.max() < 3 and abs(y.mean() - 1) < 0.05
-    y = draw("Bernoulli", numpy.full(n, 0.3, "f4"), dtype=9)
-    assert y.dtype == bool and abs(y.mean() - 0.3) < 0.02
-    y = draw("Multinomial", numpy.log(numpy.array([[0.1, 0.2, 0.7]], "f4")), sample_size=n)
-    assert y.shape == (1, n) and y.dtype == numpy.int32
-    numpy.testing.assert_allclose([(y == i).mean() for i in range(3)], [0.1, 0.2, 0.7], 0, 0.02)
-
-
-@case
-def draws_of_a_model_differ_from_each_other_and_from_run_to_run(t):
-    draws = [node("RandomUniform", [], [name], shape=[4]) for name in ("a", "b")]
-    m = model(graph(draws, [], [value("a", None), value("b", None)]))
-    lines = t.text(m)
-    expect(lines[:2], "state runs: i64[] = 0", "runs <- runs + 1")
-    assert not numpy.array_equal(t.value(m, "a"), t.value(m, "b"))
-
-
-@case
-def draws_like_what_is_known_are_no_constants(t):
-    """As PyTorch exports torch.rand"""
-    p = tensor("p", numpy.full(400, 0.25, "f4"))
-    for nodes in ([node("ConstantOfShape", ["s"], ["zeros"]), node("RandomUniformLike", ["zeros"], ["y"])], [node("Bernoulli", ["p"], ["y"])]):
-        y = t.value(model(graph(nodes, [], [value("y", None)], [tensor("s", numpy.array([400])), p])))
-        assert y.shape == (400,) and 0.15 < y.mean() < 0.65 and len(numpy.unique(y)) > 1
-
-
-@case
 def sparse_weights_become_whole_ones(t):
     x, w = numpy.ones((2, 3), "f4"), numpy.array([[0, 5, 0], [0, 0, -7]], "f4")
     for positions in (numpy.array([1, 5]), numpy.array([[0, 1], [1, 2]])):
@@ -260,51 +220,6 @@ def sparse_weights_become_whole_ones(t):
         given = graph([constant, node("Add", ["x", "w"], ["y"])], [value("x", [2, 3])], [value("y", None)])
         for content in (held, given):
             numpy.testing.assert_array_equal(t.value(model(content), x=x), x + w)
-
-
-@case
-def draws_in_bodies_differ_from_round_to_round(t):
-    """Sums of numbers from 0 to 1: each round's own, of one seed or none"""
-    def steps(y):
-        assert (y > 0).all() and (y < 1).all() and abs(y.mean() - 0.5) < 0.05
-        assert len(numpy.unique(y)) > 0.99 * y.size
-    for seed in ({}, {"seed": 3.0}):
-        draw = node("RandomUniformLike", ["v"], ["r"], **seed)
-        rest = [node("Add", ["v", "r"], ["w"]), node("Identity", ["go"], ["on"]), node("Identity", ["r"], ["s"])]
-        ins, outs = [value("i", [], 7), value("go", [], 9), value("v", [50])], [value("on", [], 9), value("w", [50]), value("s", [50])]
-        x, rounds = numpy.zeros(50, "f4"), numpy.array(9)
-        # as a scan, which stacks, and as a loop of so many rounds as data say
-        m = model(graph([node("Loop", ["n", "", "x"], ["z", "y"], body=graph([draw, *rest], ins, outs))], [value("x", [50])],
-                        [value("z", None), value("y", None)], [tensor("n", rounds)]))
-        steps(t.value(m, x=x))
-        numpy.testing.assert_allclose(t.value(m, "z", x=x), t.value(m, x=x).sum(0), 1e-5)
-        m = model(graph([node("Loop", ["n", "", "x"], ["y"], body=graph([draw, *rest[:2]], ins, outs[:2]))],
-                        [value("x", [50]), value("n", [], 7)], [value("y", None)]))
-        y = [t.value(m, x=x, n=numpy.array(k)) for k in range(4)]
-        steps(numpy.stack([b - a for a, b in zip(y, y[1:])]))
-        m = model(graph([node("Scan", ["x", "q"], ["z", "y"], num_scan_inputs=1, body=graph(
-            [draw, node("Add", ["v", "r"], ["w"]), node("Identity", ["r"], ["s"])], [value("v", [50]), value("k", [2])], outs[1:]))],
-            [value("x", [50]), value("q", [7, 2])], [value("z", None), value("y", None)]))
-        steps(t.value(m, x=x, q=numpy.zeros((7, 2), "f4")))
-    grows = graph([node("RandomUniform", [], ["r"], shape=[5], seed=1.0), node("Concat", ["v", "r"], ["w"], axis=0), node("Identity", ["go"], ["on"])],
-                  [value("i", [], 7), value("go", [], 9), value("v", None)], [value("on", [], 9), value("w", None)])
-    m = model(graph([node("Loop", ["n", "", "x"], ["y"], body=grows)], [value("x", [1])], [value("y", None)], [tensor("n", numpy.array(6))]))
-    y = t.value(m, x=numpy.zeros(1, "f4"))
-    assert y.shape == (31,) and len(numpy.unique(y)) == 31
-    branch = [graph([node(op, ["x"], ["b"])], [], [value("b", None)]) for op in ("RandomUniformLike", "Neg")]
-    m = model(graph([node("If", ["c"], ["y"], then_branch=branch[0], else_branch=branch[1])], [value("x", [50]), value("c", [], 9)], [value("y", None)]))
-    steps(t.value(m, x=x + 7, c=numpy.array(True)))
-    numpy.testing.assert_array_equal(t.value(m, x=x + 7, c=numpy.array(False)), -x - 7)
-
-
-@case
-def dropout_that_trains(t):
-    m = model(graph([node("Dropout", ["x", "ratio", "trains"], ["y", "mask"])], [value("x", [20000])], [value("y", None), value("mask", None, 9)],
-                    [tensor("ratio", numpy.array(0.25, "f4")), tensor("trains", numpy.array(True))]))
-    x = numpy.arange(1, 20001, dtype="f4")
-    y, mask = t.value(m, x=x), t.value(m, "mask", x=x)
-    assert abs(mask.mean() - 0.75) < 0.02
-    numpy.testing.assert_allclose(y, numpy.where(mask, x / 0.75, 0), 1e-6)
 
 
 @case
@@ -691,58 +606,6 @@ def what_is_found_in_constants_is_exact(t):
             numpy.testing.assert_array_equal(t.value(m, name + "z", z=numpy.array([0])), want)
 
 
-def whole(name, n):
-    return tensor(name, numpy.array(n, "i8"))
-
-
-@case
-def spectra_of_any_length_are_calls(t):
-    """Of audio, too, which products with literal matrices of cosines would be too large for"""
-    rng = numpy.random.default_rng(3)
-    for n in (8, 4095, 6000):
-        x = rng.normal(size=(2, n, 1)).astype("f4")
-        m = model(graph([node("DFT", ["x"], ["y"], onesided=1)], [value("x", [2, n, 1])], [value("y", None)]), opset=17)
-        expect(t.text(m), "y = dft(x, onesided = true)")
-        y, exact = t.value(m, x=x), numpy.fft.rfft(x[..., 0].astype("f8"))
-        assert numpy.abs(y[..., 0] + 1j * y[..., 1] - exact).max() < 1e-6 * numpy.abs(exact).max()
-    m = model(graph([node("STFT", ["x", "step", "w"], ["y"])], [value("x", [1, 9000, 1]), value("w", [4800])], [value("y", None)], [whole("step", 1200)]), opset=17)
-    expect(t.text(m), "y = stft(x, 1200, 4800, window = w)")
-    x, w = rng.normal(size=(1, 9000, 1)).astype("f4"), numpy.hanning(4800).astype("f4")
-    exact = numpy.fft.rfft(numpy.stack([x[:, i:i + 4800, 0].astype("f8") * w for i in range(0, 4200, 1200)], 1))
-    y = t.value(m, x=x, w=w)
-    assert numpy.abs(y[..., 0] + 1j * y[..., 1] - exact).max() < 1e-6 * numpy.abs(exact).max()
-
-
-@case
-def a_convolution_by_spectra_reads_as_one(t):
-    steps = [node("DFT", ["x", "n", "axis"], ["a"], onesided=1), node("DFT", ["a", "n", "axis"], ["y"], onesided=1, inverse=1), node("DFT", ["c", "", "first"], ["z"])]
-    m = model(graph(steps, [value("x", [2, 6, 1]), value("c", [3, 5, 2])], [value("y", None), value("z", None)], [whole("n", 8), whole("axis", 1), whole("first", 0)]), opset=20)
-    expect(t.text(m), "a = dft(x, onesided = true, length = 8)", "y = dft(a, inverse = true, onesided = true)", "z = dft(c, axis = 0)")
-    x, c = (numpy.random.default_rng(i).normal(size=s).astype("f4") for i, s in enumerate([(2, 6, 1), (3, 5, 2)]))
-    numpy.testing.assert_allclose(t.value(m, x=x, c=c)[..., 0], numpy.pad(x[..., 0], [(0, 0), (0, 2)]), atol=1e-6)
-    exact = numpy.fft.fft(c[..., 0] + 1j * c[..., 1], axis=0)
-    numpy.testing.assert_allclose(t.value(m, "z", x=x, c=c), numpy.stack([exact.real, exact.imag], -1), atol=1e-6)
-
-
-@case
-def frames_of_pairs_and_of_whole_signals(t):
-    m = model(graph([node("STFT", ["c", "step", "", "n"], ["y"], onesided=0), node("STFT", ["x", "step"], ["z"])],
-                    [value("c", [1, 20, 2]), value("x", [2, 9])], [value("y", None), value("z", None)], [whole("step", 4), whole("n", 6)]), opset=17)
-    expect(t.text(m), "y = stft(c, 4, 6, onesided = false)", "z = stft(unsqueeze(x, -1), 4, 9)")
-    c = numpy.random.default_rng(1).normal(size=(1, 20, 2)).astype("f4")
-    exact = numpy.fft.fft(numpy.stack([c[:, i:i + 6, 0] + 1j * c[:, i:i + 6, 1] for i in range(0, 15, 4)], 1))
-    numpy.testing.assert_allclose(t.value(m, c=c, x=numpy.ones((2, 9), "f4")), numpy.stack([exact.real, exact.imag], -1), atol=1e-5)
-
-
-@case
-def spectra_that_are_too_long_are_all_listed(t):
-    t.write(model(graph([node("DFT", ["x"], ["y"]), node("STFT", ["x", "step"], ["z"]), node("DFT", ["u"], ["v"])], [value("x", [1, 8198, 1]), value("u", [1, 1 << 25, 2])],
-                        [value(name, None) for name in "yzv"], [whole("step", 4)]), opset=17))
-    error = t.run("import", "m.onnx", status=1)
-    assert error.count("its length, 8198, has a factor 4099 without divisors up to 32, which may be 4096 at most") == 2, error
-    assert "its length, 33554432, is too large; it may be 16777216" in error and "3 of 3 nodes" in error, error
-
-
 @case
 def norms_of_old_opsets_train(t):
     """Where more is asked of them than y, as PyTorch writes it for norms without running statistics"""
@@ -780,68 +643,6 @@ def leaves_with_several_weights_for_a_target(t):
     for aggregate, first in (("SUM", [11, 11]), ("MIN", [5, 2]), ("MAX", [6, 9])):
         y = t.value(leaves_of([[6, 5, 4], [2, 9, 7]], [0, 0, 1], n_targets=2, aggregate_function=aggregate), x=x)
         numpy.testing.assert_array_equal(y, numpy.transpose([first, [4, 7]]))
-
-
-@case
-def scales_that_runtimes_read_otherwise(t):
-    """Are told of the first node that has one, with aligned corners"""
-    for scale, mode, told in ((1.7, "align_corners", True), (1.5, "align_corners", False), (1.7, "half_pixel", False)):
-        resizes = [node("Resize", [x, "", "s"], [y], f"r{y}", mode="linear", coordinate_transformation_mode=mode) for x, y in ("xy", "yz")]
-        t.write(model(graph(resizes, [value("x", [1, 1, 4, 4])], [value("z", None)], [tensor("s", numpy.array([1, 1, 2, scale], "f4"))])))
-        done = subprocess.run([t.nnc, "import", "m.onnx"], capture_output=True, text=True, cwd=t.folder, timeout=60)
-        assert done.returncode == 0 and done.stderr.count("warning") == told, done.stderr
-        assert not told or "warning: node 0 Resize 'ry': with align_corners its scale makes 4 elements 6.8, as ONNX has it; ONNX Runtime and PyTorch go by 6," in done.stderr, done.stderr
-
-
-@case
-def graphs_saved_for_one_processor(t):
-    t.write(model(graph([node("Conv", ["x", "w"], ["y"], domain="com.microsoft.nchwc")], [value("x", [1, 8, 4, 4])], [value("y", None)], [tensor("w", numpy.ones((8, 8, 1, 1), "f4"))]),
-                  domains=["com.microsoft.nchwc"]))
-    error = t.run("import", "m.onnx", status=1)
-    assert "the op is not known; ONNX Runtime has saved the graph for one kind of processor (ORT_ENABLE_ALL); have it saved at ORT_ENABLE_EXTENDED" in error, error
-
-
-@case
-def a_default_that_is_given_as_an_input(t):
-    t.write(model(graph([node("MatMul", ["x", "w"], ["y"])], [X, value("w", [2, 3])], [value("y", None)], [tensor("w", W)])))
-    error = t.run("run", "m.onnx", "--target", "reference", "--input", "x=zeros", "--input", "w=zeros", status=2)
-    assert "--input w=zeros: this is a param, whose value the model has, and no input; the model's: x" in error, error
-
-
-@case
-def numbers_behind_extents_are_named(t):
-    """Of which --at-most can say how large they are, as repeat_interleave by an input makes them"""
-    steps = [node("Split", ["r"], ["a", "b"], axis=0), node("Concat", ["one", "a", "four"], ["list"], axis=0), node("Equal", ["list", "minus"], ["e"]),
-             node("Where", ["e", "ones", "list"], ["shape"]), node("Expand", ["x", "shape"], ["y"])]
-    known = [tensor(n, numpy.array(v, "i8")) for n, v in (("one", [1]), ("four", [4]), ("minus", [-1, -1, -1]), ("ones", [1, 1, 1]))]
-    t.write(model(graph(steps, [value("x", [1, 1, 4]), value("r", [2], 7)], [value("y", None)], known), opset=13))
-    error = t.run("import", "m.onnx", status=1)
-    assert "becomes a constant with -D r=[...]; --at-most a=N says how large it can be" in error, error
-    t.run("import", "m.onnx", "--at-most", "a=5")
-
-
-@case
-def what_changes_its_size_says_what_to_do(t):
-    masked = [node("NonZero", ["x"], ["at"]), node("Transpose", ["at"], ["turned"]), node("Less", ["at", "turned"], ["y"])]
-    t.write(model(graph(masked, [value("x", [1, 3])], [value("y", None)])))
-    error = t.run("import", "m.onnx", status=1)
-    assert "each entry by itself; of a known size is what a mask leaves out by Where, or the first k entries of a TopK" in error, error
-    body = graph([node("Concat", ["v", "v"], ["next"], axis=0), node("ReduceMax", ["v"], ["m"], keepdims=0), node("Less", ["m", "four"], ["on"])],
-                 [value("i", [], 7), value("go", [], 9), value("v", None)], [value("on", [], 9), value("next", None)])
-    t.write(model(graph([node("Loop", ["rounds", "", "x"], ["y"], body=body)], [X], [value("y", None)], [whole("rounds", 1 << 40), tensor("four", numpy.array(4, "f4"))])))
-    error = t.run("import", "m.onnx", status=1)
-    assert "from round to round; it can be as large as it gets from the first round on" in error, error
-
-
-@case
-def nodes_of_functions_are_told_with_their_call(t):
-    inner = function("inner", "own", ["a"], ["b"], [node("Nope", ["a"], ["b"])])
-    outer = function("outer", "own", ["a"], ["b"], [node("inner", ["a"], ["b"], domain="own")])
-    calls = [node("inner", ["x"], ["h"], "first", domain="own"), node("outer", ["x"], ["y"], domain="own")]
-    t.write(model(graph(calls, [X], [value("h", None), value("y", None)]), functions=[inner, outer], domains=["own"]))
-    error = t.run("import", "m.onnx", status=1)
-    assert "the op is not known; in the function inner, which node 'first' calls\n" in error, error
-    assert "the op is not known; in the function inner, which gives 'b'\n" in error, error
 
 
 if __name__ == "__main__":
