@@ -75,8 +75,8 @@ static bool is_local_name(const Printer *printer, Str name)
     return false;
 }
 
-/* `s`, and s2 where there is another around.  Registers w are w0_0 and so on, or w2_0_0: those of others are all that
- * may be called so, since no buffer's name ends in a digit (source_safe_name), but for a role's with its number, x0. */
+/* `s`, and s2 where there is another around.  Registers w are w0_0 and so on, of a second w w2_0_0.  Only registers are
+ * called so: no buffer's name ends in a digit (source_safe_name), but for x0, a role and its number. */
 void print_name_local(Printer *printer, const Local *local)
 {
     Str base = str_from(local->name), name = base;

@@ -8,10 +8,10 @@
  * For a node that is exactly the ops with INPLACE_SAME in op.def.  For a kernel, inplace_kernel_rule asks that every
  * path from the operand to the result, and every other use of the operand in the kernel, goes through such nodes of the
  * result's shape: the residual of conv + add + relu may be overwritten; the input of the convolution may not; the image
- * of a max pooling may be by its gradient.  The rule takes for
- * granted that the kernel reads position i before it writes it and writes it once.  Where recipes are known, memory.c
- * adds what they say (results that are written more than once; rows that are read several times, of which the last is
- * where they are written: a softmax), and what parts say. */
+ * of a max pooling may be by its gradient.  The rule takes for granted that the kernel reads position i before it
+ * writes it and writes it once.  Where recipes are known, memory.c adds what they say (results that are written more
+ * than once; rows that are read several times, of which the last is where they are written: a softmax), and what parts
+ * say. */
 #include "storage/inplace.h"
 
 #include <string.h>

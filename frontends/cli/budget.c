@@ -3,8 +3,7 @@
  * By the command that is given and the flags that the file itself recommends, so that the figures are those of its
  * user's build.  Twice: as it is, for what the program takes; and with each kernel as a function of its own, for what
  * is whose.  A compiler names the frame of each function in a file beside the object (-fstack-usage), and a section for
- * each
- * (-ffunction-sections) makes `size` tell of functions. */
+ * each (-ffunction-sections) makes `size` tell of functions. */
 #include "cli/budget.h"
 
 #include <inttypes.h>
