@@ -41,17 +41,23 @@ static uint64_t mix(uint64_t hash, uint64_t word)
     return hash ^ hash >> 32;
 }
 
+/* Multiplied once more: the last bytes of a word, where the digits of `layer.1234` stand, reach high bits alone. */
+static uint32_t finish(uint64_t hash)
+{
+    return (uint32_t)(hash * UINT64_C(0xd6e8feb86659fd93) >> 32);
+}
+
 /* By eight bytes at a time, the last eight once more where they end within a word: keys of some kilobytes are common.
  */
 static uint32_t spread(Str key)
 {
     if (key.len < 8)
-        return (uint32_t)mix(key.len, load_few(key.ptr, key.len));
+        return finish(mix(key.len, load_few(key.ptr, key.len)));
     uint64_t hash = key.len;
     uint32_t at = 0;
     for (; at + 8 < key.len; at += 8)
         hash = mix(hash, load8(key.ptr + at));
-    return (uint32_t)mix(hash, load8(key.ptr + key.len - 8));
+    return finish(mix(hash, load8(key.ptr + key.len - 8)));
 }
 
 static void grow(Map *map)

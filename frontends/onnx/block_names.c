@@ -181,10 +181,11 @@ static void make_up_suffix(const Repeat *r, RepeatBlock *b, RepeatName *name)
 static bool make_up_prefix(const Repeat *r, RepeatBlock *b)
 {
     static const char stem[] = "block";
-    uint32_t number = 0;
+    if (has_given(b))
+        return false;
     for (uint32_t i = 0; i < b->count; i++)
-        b->prefix[i] = str_format(r->arena, "%s%u.%u", stem, r->script->function_count, number++);
-    return !has_given(b);
+        b->prefix[i] = str_format(r->arena, "%s%u.%u", stem, r->script->function_count, i);
+    return true;
 }
 
 /* What the params of a name are called when the call has the label, unless they are called so already. */

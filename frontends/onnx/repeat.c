@@ -290,22 +290,23 @@ static int64_t gain_of(const RepeatBlock *block, int64_t crossing)
            PRICE_OF_MANY * most(0, crossing - FEW_CROSSING) + (block->called ? WORTH_OF_CALL : 0);
 }
 
-/* From the first instance alone: what crosses it crosses the block, and instances that are left out save nothing. */
-static bool may_be_best(const Search *s, const RepeatBlock *block)
+/* From the first instance alone: what crosses it crosses the block, and instances that are left out save nothing.  Most
+ * blocks that are tried are one loop cut elsewhere. */
+static bool may_be_best(const Search *s, RepeatBlock *block)
 {
     RepeatBlock first = *block;
     first.count = 1;
     onnx_block_find_called(s->r, &first);
     first.count = block->count;
-    int64_t gain = gain_of(&first, onnx_block_least_crossing(s->r, block));
-    return gain >= LEAST_GAIN && gain >= s->best.gain;
+    first.scope = block->scope = onnx_block_scope(s->r, block);
+    first.gain = gain_of(&first, onnx_block_least_crossing(s->r, block));
+    return first.gain >= LEAST_GAIN && is_better(&first, &s->best);
 }
 
 static bool is_best(Search *s, RepeatBlock *block)
 {
     if (block->count < 2 || !may_be_best(s, block) || !onnx_block_compare(s->r, block))
         return false;
-    block->scope = onnx_block_scope(s->r, block);
     onnx_block_find_called(s->r, block);
     block->gain = gain_of(block, block->slot_count + block->output_count);
     return block->gain >= LEAST_GAIN && is_better(block, &s->best) && onnx_block_name(s->r, block);
