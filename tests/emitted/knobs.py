@@ -12,6 +12,7 @@ result per case and target.
 import argparse
 import concurrent.futures
 import ctypes.util
+import itertools
 import pathlib
 import random
 import re
@@ -97,7 +98,7 @@ CASES = {  # what the marked node is, with MARK where the mark stands: (provider
     m = matmul(transpose(x), d) MARK
     y = w - 0.1 * m
 }"""),
-    "matmul_pages": ("tiled", ["transposes"], """graph g(x: f32[16, 2100], w: f32[2100, 1008]) -> (y: f32[16, 1008]) {
+    "matmul_pages": ("tiled", ["rows", "transposes"], """graph g(x: f32[16, 2100], w: f32[2100, 1008]) -> (y: f32[16, 1008]) {
     m = matmul(x, w) MARK
     y = 0.01 * m
 }"""),
@@ -267,11 +268,13 @@ def show(knobs):
 
 
 def marks(provider, knobs, count, draw):
-    """Each knob alone with each value, then some of them together."""
+    """Each knob alone with each value, those that are on or off by twos, then some of them together."""
     yield f"@kernel(0, {provider})"
     for knob in knobs:
         for value in VALUES[knob]:
             yield f"@kernel(0, {provider}{show([(knob, value)])})"
+    for pair in itertools.combinations([knob for knob in knobs if VALUES[knob][0] is None], 2):
+        yield f"@kernel(0, {provider}{show([(knob, 1) for knob in pair])})"
     for _ in range(count if len(knobs) > 1 else 0):
         some = draw.sample(knobs, draw.randint(2, len(knobs)))
         yield f"@kernel(0, {provider}{show([(k, draw.choice(VALUES[k][:6])) for k in some])})"

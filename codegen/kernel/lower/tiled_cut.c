@@ -288,8 +288,9 @@ void tiled_cut(Tiled *con)
     }
     /* A pool takes the image row by row, and so does an operand that is computed come. */
     bool free = con->asked.rows == KNOB_FREE;
+    bool asked = con->asked.rows > 0 && con->out_h > 1; /* one row is the image */
     con->tiling = (Tiling){.rows = con->pool || con->computed || con->few_channels ||
-                                   (free ? tiled_keeps_rows(con) || rows_suit(con) : con->asked.rows > 0)};
+                                   (free ? tiled_keeps_rows(con) || rows_suit(con) : asked)};
     if (!is_straight(con) && ceil_div(con->out_h * con->out_w, con->pixels) > MOST_LOOKED_AT)
         con->tiling.rows = true;
     cut_run(con, con->tiling.rows ? con->out_w : con->out_h * con->out_w);
