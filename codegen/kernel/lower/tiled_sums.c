@@ -191,29 +191,52 @@ static void spill_sums(Body *body, Block *block, uint32_t scratch)
         }
 }
 
-static void finish_one_by_one(Body *body, Block *block, uint32_t scratch)
-{
-    Tiled *con = body->con;
-    Lower *lower = body->lower;
-    Arena *arena = body->arena;
-    const PanelGroup *group = body->at->group;
-    int64_t width = group->vectors * con->lanes;
-    int64_t columns = group->partial ? con->columns - group->first * con->lanes : width;
-    Index column, pixel, position[MAX_RANK];
+typedef struct Left { /* what is left in scratch of sums, by pixels and columns */
+    Body *body;
+    uint32_t scratch;
+    Index pixel;
+} Left;
 
-    block = tiled_small_loop(body, block, "o", 0, columns, &column);
-    block = tiled_small_loop(body, block, "p", 0, body->pixels, &pixel);
-    Block *outer = lower_enter(lower, block);
-    Index at = tiled_sum(body, index_scale(arena, pixel, width), column);
-    const Expr *sum = expr_load(arena, DT_F32, scratch, at);
+static void finish_left(Lower *lower, void *context, Index column)
+{
+    Left *left = context;
+    Body *body = left->body;
+    Tiled *con = body->con;
+    const PanelGroup *group = body->at->group;
+    Index position[MAX_RANK];
+    Index at = tiled_sum(body, index_scale(body->arena, left->pixel, group->vectors * con->lanes), column);
+    const Expr *sum = expr_load(body->arena, DT_F32, left->scratch, at);
+    Index row = tiled_sum(body, body->at->pixel, left->pixel);
     column = tiled_sum(body, panel_column(body, 0), column);
-    Index row = tiled_sum(body, body->at->pixel, pixel);
     if (con->node->in_count > 2 && group->partial)
-        sum = expr_word(arena, WORD_ADD, DT_F32, sum, bias_of(body, row, column), NULL);
+        sum = expr_word(body->arena, WORD_ADD, DT_F32, sum, bias_of(body, row, column), NULL);
     tiled_position(con, row, column, position);
     lower->bound[con->node->out[0]] = sum;
     lower_stores(lower, position);
     lower->bound[con->node->out[0]] = NULL;
+}
+
+/* Of a product the columns are neighbours, of an image the pixels. */
+static void finish_one_by_one(Body *body, Block *block, uint32_t scratch)
+{
+    Tiled *con = body->con;
+    Lower *lower = body->lower;
+    const PanelGroup *group = body->at->group;
+    int64_t columns = group->partial ? con->columns - group->first * con->lanes : group->vectors * con->lanes;
+    Left left = {.body = body, .scratch = scratch};
+    Index column;
+
+    if (con->is_product && columns >= LEAST_LANES) {
+        block = tiled_small_loop(body, block, "p", 0, body->pixels, &left.pixel);
+        Block *outer = lower_enter(lower, block);
+        lower_vector_loop(lower, "o", columns, LOOP_SERIAL, block_vectorizes, finish_left, &left);
+        lower_leave(lower, outer);
+        return;
+    }
+    block = tiled_small_loop(body, block, "o", 0, columns, &column);
+    block = tiled_small_loop(body, block, "p", 0, body->pixels, &left.pixel);
+    Block *outer = lower_enter(lower, block);
+    finish_left(lower, &left, column);
     lower_leave(lower, outer);
 }
 
