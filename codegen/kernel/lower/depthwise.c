@@ -214,26 +214,35 @@ static bool depthwise_offers(Lower *lower, const Kernel *kernel, Recipe *recipe)
 }
 
 #define GATHER_CYCLES 1.5 /* of a lane */
+#define EDGE          0.4 /* of a vector's time */
 
-/* Lanes along a row that are gathered, each for all outputs of a tile: elements as far apart as blocks are wide. */
-static double gathered_lanes(const Lower *lower, const Recipe *recipe)
+/* Its `lower` is gone. */
+static const Depthwise *plan_again(const Lower *lower, const Recipe *recipe)
 {
     Lower copy = *lower;
     Recipe same = *recipe;
     uint32_t parts;
     const Depthwise *dw = plan(&copy, &same, &parts);
     assert(dw && "what was offered is offered again");
-    if (dw->along != ALONG_WIDTH || dw->framed || dw->x_w * dw->w.stride < dw->lanes)
-        return 0;
-    return (double)node_flops(lower->graph, &lower->graph->node[lower->kernel->anchor]) / 2 / (double)dw->outputs;
+    return dw;
 }
 
-/* What a row of results takes of vectors, by what it fills of them. */
-static double idle_lanes(const Lower *lower, const Node *node)
+/* Lanes along a row that are gathered, each for all outputs of a tile: elements as far apart as blocks are wide. */
+static double gathered_lanes(const Lower *lower, const Depthwise *dw)
 {
-    const Shape *y = value_shape(lower->graph, node->out[0]);
-    int64_t width = y->dim[y->rank - 1], lanes = lower->target->lanes;
-    return width ? (double)(ceil_div(width, lanes) * lanes) / (double)width : 1;
+    if (dw->along != ALONG_WIDTH || dw->framed || dw->x_w * dw->w.stride < dw->lanes)
+        return 0;
+    return (double)node_flops(lower->graph, dw->node) / 2 / (double)dw->outputs;
+}
+
+/* What a row of results takes of vectors, by what it fills of them.  Columns at its edges, which see less of the
+ * window, go one by one. */
+static double idle_lanes(const Lower *lower, const Depthwise *dw)
+{
+    int64_t width = dw->w.out, lanes = lower->target->lanes;
+    int64_t inside = dw->framed ? width : most(0, dw->columns_end - dw->columns_begin);
+    double vectors = (double)ceil_div(inside, lanes) + EDGE * (double)(width - inside);
+    return width ? vectors * (double)lanes / (double)width : 1;
 }
 
 /* Vectors, or single results at least without bounds; slower than tiles over a depth that fill their vectors. */
@@ -245,11 +254,12 @@ static double depthwise_cost(const Lower *lower, const Kernel *kernel, const Rec
     int64_t depth = value_shape(lower->graph, node->in[1])->dim[1];
     if (lower->target->small) /* a loop over the window takes a fraction of the code */
         return INFINITY;
+    const Depthwise *dw = plan_again(lower, recipe);
     double rate = depth > lanes ? 1.5 : depth > 1 ? 2 : 2.5;
     double cycles = (double)node_flops(lower->graph, node) / (!vectors ? 2.0 : (double)lanes * rate);
     if (depth > 1 && recipe->knob[KNOB_WIDTH])
-        cycles *= idle_lanes(lower, node);
-    return cycles + GATHER_CYCLES * gathered_lanes(lower, recipe);
+        cycles *= idle_lanes(lower, dw);
+    return cycles + GATHER_CYCLES * gathered_lanes(lower, dw);
 }
 
 /* What it reads gets its buffers. */

@@ -394,12 +394,12 @@ static double skip_padding(const Graph *graph, const Node *node, double flops)
 static double scattered_results(const Graph *graph, const Node *node)
 {
     const Type *type = value_type(graph, node->out[0]);
-    Convolution conv;
     int64_t taps = 1;
-    if (type->layout.block || !convolution_of(graph, node, &conv))
+    if (type->layout.block || !convolution_phase_count(graph, node))
         return 0;
-    for (uint32_t d = 0; d < conv.window.rank; d++)
-        taps *= conv.window.dim[d].size;
+    Window window = convolution_phase_of(graph, node, 0).conv.window;
+    for (uint32_t d = 0; d < window.rank; d++)
+        taps *= window.dim[d].size;
     return taps > 1 ? (double)shape_elements(&type->shape) : 0;
 }
 
@@ -408,18 +408,19 @@ static double tiled_cost(const Lower *lower, const Kernel *kernel, const Recipe 
 {
     const Node *node = &lower->graph->node[kernel->anchor];
     double flops = skip_padding(lower->graph, node, (double)node_flops(lower->graph, node));
-    double lanes = lower->target->lanes;
+    int64_t lanes = lower->target->lanes;
     (void)recipe;
     if (convolution_phase_count(lower->graph, node)) {
         int64_t columns = value_shape(lower->graph, node->out[0])->dim[1];
         ConvolutionPhase phase = convolution_phase_of(lower->graph, node, 0);
-        double joined = (double)convolution_joined_groups(&phase.conv, lower->target->lanes);
+        lanes = tiled_window_lanes(lower, &phase.conv);
+        double joined = (double)convolution_joined_groups(&phase.conv, lanes);
         if (joined > 1 && lower->target->small) /* each with zeros for the others' weights */
             return INFINITY;
         columns = columns / phase.conv.groups * (int64_t)joined;
-        flops *= joined * (double)ceil_div(columns, lower->target->lanes) * lanes / (double)columns;
+        flops *= joined * (double)(ceil_div(columns, lanes) * lanes) / (double)columns;
     }
-    return flops / (4 * lanes) + SCATTERED * scattered_results(lower->graph, node);
+    return flops / (4 * (double)lanes) + SCATTERED * scattered_results(lower->graph, node);
 }
 
 static void take_operand(Tiled *con)

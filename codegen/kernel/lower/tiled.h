@@ -176,6 +176,8 @@ bool tiled_see(Lower *lower, Tiled *con, uint32_t phase);
 /* Lanes that all have a column, of a product of few columns that whole vectors do not divide: what is past the last
  * column would be computed for nothing, and stored on a way through scratch. */
 int64_t tiled_lanes(const Target *target, const Product *product);
+/* Of a convolution, the anchor of the kernel. */
+int64_t tiled_window_lanes(const Lower *lower, const Convolution *conv);
 /* Steps of a block of the depth that go beyond its last one in no block, where whole vectors would; 0: too few. */
 int64_t tiled_divided_depth(int64_t depth, int64_t lanes);
 /* tiled_pixels.c: pixels and vectors of a tile, as they are asked for. */

@@ -466,12 +466,36 @@ int64_t tiled_lanes(const Target *target, const Product *product)
     return product->columns % shorter == 0 && product->columns <= most ? shorter : lanes;
 }
 
+/* Where images do not lie in blocks, of groups so small that not even several together fill a vector. */
+int64_t tiled_window_lanes(const Lower *lower, const Convolution *conv)
+{
+    const Graph *graph = lower->graph;
+    const Node *node = &graph->node[lower->kernel->anchor];
+    int64_t lanes = lower->target->lanes, outputs = conv->outputs / most(1, conv->groups), shorter = LEAST_LANES;
+    bool blocks = value_type(graph, node->in[0])->layout.block || value_type(graph, node->out[0])->layout.block;
+    if (lower->target->dialect != DIALECT_VECTOR || lower->target->small || blocks || conv->groups < 2 || outputs < 2 ||
+        convolution_joined_groups(conv, lanes) > 0)
+        return lanes;
+    while (shorter < outputs)
+        shorter *= 2;
+    return least(shorter, lanes);
+}
+
+static int64_t lanes_of(const Lower *lower, const Node *node)
+{
+    Product product;
+    if (product_of(lower->graph, node, &product))
+        return tiled_lanes(lower->target, &product);
+    if (!convolution_phase_count(lower->graph, node))
+        return lower->target->lanes;
+    ConvolutionPhase phase = convolution_phase_of(lower->graph, node, 0);
+    return tiled_window_lanes(lower, &phase.conv);
+}
+
 bool tiled_see(Lower *lower, Tiled *con, uint32_t phase)
 {
     const Node *node = &lower->graph->node[lower->kernel->anchor];
-    Product product;
-    int64_t lanes =
-        product_of(lower->graph, node, &product) ? tiled_lanes(lower->target, &product) : lower->target->lanes;
+    int64_t lanes = lanes_of(lower, node);
     *con = (Tiled){.lower = lower, .node = node, .lanes = lanes, .phase = phase};
     if (con->lanes < 2)
         return false;
