@@ -403,6 +403,22 @@ static double scattered_results(const Graph *graph, const Node *node)
     return taps > 1 ? (double)shape_elements(&type->shape) : 0;
 }
 
+#define STALL 20 /* cycles until a vector can be loaded of elements that have just been stored */
+
+/* Of a batch of products whose columns fill no vector, and come to the panel one by one, once for each product. */
+static double short_panels(const Lower *lower, const Node *node)
+{
+    Product product;
+    Tiled con;
+    Lower copy = *lower;
+    const Shape *second = value_shape(lower->graph, node->in[1]);
+    if (second->rank < 3 || !product_of(lower->graph, node, &product) ||
+        product.columns % tiled_lanes(lower->target, &product) == 0 || !tiled_see(&copy, &con, 0) || con.packed ||
+        con.columns >= con.lanes)
+        return 0;
+    return STALL * (double)shape_elements(second) / (double)most(1, product.columns);
+}
+
 /* Vectors of sums at once, some of whose lanes may be past the last column. */
 static double tiled_cost(const Lower *lower, const Kernel *kernel, const Recipe *recipe)
 {
@@ -420,7 +436,7 @@ static double tiled_cost(const Lower *lower, const Kernel *kernel, const Recipe 
         columns = columns / phase.conv.groups * (int64_t)joined;
         flops *= joined * (double)(ceil_div(columns, lanes) * lanes) / (double)columns;
     }
-    return flops / (4 * (double)lanes) + SCATTERED * scattered_results(lower->graph, node);
+    return flops / (4 * (double)lanes) + SCATTERED * scattered_results(lower->graph, node) + short_panels(lower, node);
 }
 
 static void take_operand(Tiled *con)

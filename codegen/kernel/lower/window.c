@@ -211,11 +211,21 @@ static bool window_offers(Lower *lower, const Kernel *kernel, Recipe *recipe)
     return *team == 0 || (team_fits(lower->target, *team) && lower_window_shared_extent(lower, anchor) > 0);
 }
 
+#define SMALL_PRODUCT 1024 /* multiplications of one of a batch: C compilers write its loops out */
+#define SMALL_CYCLES  0.35
+
 /* One multiply-add at a time. */
 static double window_cost(const Lower *lower, const Kernel *kernel, const Recipe *recipe)
 {
+    const Graph *graph = lower->graph;
+    const Node *node = &graph->node[kernel->anchor];
+    double cycles = (double)node_flops(graph, node);
+    Product product;
     (void)recipe;
-    return (double)node_flops(lower->graph, &lower->graph->node[kernel->anchor]);
+    if (value_type(graph, node->out[0])->dtype != DT_F32 || !product_of(graph, node, &product) ||
+        value_shape(graph, node->in[1])->rank < 3)
+        return cycles;
+    return product.rows * product.depth * product.columns > SMALL_PRODUCT ? cycles : SMALL_CYCLES * cycles;
 }
 
 static void window_lower(Lower *lower)
