@@ -112,6 +112,12 @@ typedef struct Frame {
     uint32_t wanted_count, wanted_capacity;
 } Frame;
 
+typedef struct Asked { /* what minimize calls for each param, while the default of a setting is made for all of them */
+    const AstExpr *call;
+    const char *what, *as; /* `an optimiser`, `with` */
+    const Frame *frame;    /* where that is made */
+} Asked;
+
 typedef struct Builder {
     Arena *arena, *scratch; /* of the module; of the tree */
     Arena scopes;           /* with what is bound in them: those of a call are given back behind it */
@@ -137,7 +143,7 @@ typedef struct Builder {
     Map inside;           /* names of bodies that have ended */
     Map failed;           /* places with a reported error: silent when a loop or a second call comes by again */
     Frame *frame;
-    const AstExpr *optimiser;     /* of the minimize whose body is being built; NULL */
+    const Asked *asked;           /* NULL */
     const AstStmt *stmt, *branch; /* that are being built: the innermost, and the innermost `if` around it */
     uint32_t steps, depth;
     uint32_t written;   /* bytes of text that the user has written: as many steps there may be in any case */

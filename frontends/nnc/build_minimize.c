@@ -210,9 +210,7 @@ void build_minimize(Builder *b, const AstStmt *stmt)
         return;
     }
     const Call *call = describe(&m, &text);
-    b->optimiser = m.with.call;
     Graph *body = build_minimize_body(&m, text.in);
-    b->optimiser = NULL;
     if (body) {
         NodeId id = graph_add_node(b->frame->graph, OP_MINIMIZE, text.in, text.count, NULL, 0, m.call->place);
         Node *node = graph_node(b->frame->graph, id);

@@ -87,12 +87,18 @@ static bool make_default(Body *body, const Binder *binder, const AstFormal *form
         .text = str_format(b->arena, STR_FMT "." STR_FMT, STR_ARG(binder->label), STR_ARG(formal->name->text)),
         .place = formal->name->place};
     call->label = call->label ? call->label : label;
+    bool average = binder == &body->m->average;
+    b->asked = &(Asked){.call = binder->call,
+                        .what = average ? "an average" : "an optimiser",
+                        .as = average ? "average" : "with",
+                        .frame = b->frame};
     b->frame->file = binder->function->file;
     *given = (Given){.thing = build_single(b, build_eval(b, call), call->place),
                      .present = true,
                      .by_name = true,
                      .place = call->place};
     b->frame->file = file;
+    b->asked = NULL;
     return given->thing.kind != THING_BAD;
 }
 

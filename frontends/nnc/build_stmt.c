@@ -140,19 +140,20 @@ static void build_assign(Builder *b, const AstStmt *stmt)
 
 /* param, state, const */
 
-/* What an optimiser keeps, where another of the same label keeps it already.  No frame of the user's is around. */
-static bool complain_of_optimiser(Builder *b, Str full)
+/* What a default of the library keeps that minimize has made, where another of the same label keeps it already. */
+static bool complain_of_asked(Builder *b, Str full)
 {
-    const AstExpr *call = b->optimiser;
-    bool library = call != NULL;
-    for (const Frame *f = b->frame; f && library; f = f->caller)
+    const Asked *asked = b->asked;
+    bool library = asked != NULL;
+    for (const Frame *f = b->frame; library && f != asked->frame; f = f->caller)
         library = build_in_library(f);
-    if (library && !build_has_failed(b, call->place))
-        build_complain(b, call->place,
+    if (library && !build_has_failed(b, asked->call->place))
+        build_complain(b, asked->call->place,
                        "'" STR_FMT
-                       "' exists already: each minimize has an optimiser of its own, so it takes %s label, "
-                       "with = " STR_FMT "@name(...)",
-                       STR_ARG(full), call->label ? "another" : "a", STR_ARG(call->name->text));
+                       "' exists already: each minimize has %s of its own, so it takes %s label, "
+                       "%s = " STR_FMT "@name(...)",
+                       STR_ARG(full), asked->what, asked->call->label ? "another" : "a", asked->as,
+                       STR_ARG(asked->call->name->text));
     return library;
 }
 
@@ -165,7 +166,7 @@ bool build_claim_param(Builder *b, Str full, Place place)
         ARENA_PUSH(b->scratch, b->param_place, b->param_count, b->param_capacity, place);
         return true;
     }
-    if (complain_of_optimiser(b, full))
+    if (complain_of_asked(b, full))
         return false;
     while (f->caller && f->labelled) /* the innermost call that could take a label */
         f = f->caller;
