@@ -329,6 +329,21 @@ static bool is_operands(const Thing *thing)
     return thing->kind == THING_LIST || (thing->kind == THING_CONST && thing->c.kind == C_LIST && thing->c.count == 0);
 }
 
+/* What stands before the list of an op's operands is one tensor each: grad takes one y, and any number of wrt. */
+static bool check_single(Builder *b, OpCode op, const Thing *operand, const Place *at, uint32_t count)
+{
+    const char *name = op_info(op)->name;
+    uint32_t singles = op_list(op).len ? op_least(op) - 1 : 0;
+    bool derives = op_info(op)->family == FAMILY_DERIVATIVE;
+    for (uint32_t i = 0; i < singles && i < count; i++)
+        if (is_operands(&operand[i]) && operand[i].count != 1)
+            return build_complain(b, at[i], "%s takes one tensor here, not a list of %u%s%s%s", name,
+                                  operand[i].kind == THING_LIST ? operand[i].count : 0,
+                                  derives ? ": of their sum it is " : "", derives ? name : "",
+                                  derives ? "(a + b, ...), and of each one of its own" : "");
+    return true;
+}
+
 /* Where an op takes any number of tensors, a list of them is as many operands. */
 static void spread_lists(Builder *b, OpCode op, Thing **operand, Place **at, uint32_t *count)
 {
@@ -417,15 +432,16 @@ static Thing build_plain(Builder *b, OpCode op, const AstExpr *call)
         positional += is_operand(op, &call->u.arg[i]);
     if (positional < op_least(op) || positional > op_most(op))
         return report_operands(b, op, call, positional), build_thing_bad();
-    for (uint32_t i = 0; i < call->count; i++) {
-        const AstArg *arg = &call->u.arg[i];
-        if (!is_operand(op, arg))
-            continue;
-        at[count] = arg->value->place;
-        operand[count] = build_single(b, build_eval(b, arg->value), arg->value->place);
-        ok &= operand[count++].kind != THING_BAD;
-    }
-    ok &= build_attrs(b, op, call, attr);
+    for (int list = 0; list < 2; list++) /* which comes last, wherever it is written */
+        for (uint32_t i = 0; i < call->count; i++) {
+            const AstArg *arg = &call->u.arg[i];
+            if (!is_operand(op, arg) || (arg->name.len > 0) != list)
+                continue;
+            at[count] = arg->value->place;
+            operand[count] = build_single(b, build_eval(b, arg->value), arg->value->place);
+            ok &= operand[count++].kind != THING_BAD;
+        }
+    ok &= build_attrs(b, op, call, attr) && check_single(b, op, operand, at, count);
     if (!ok)
         return build_thing_bad();
     spread_lists(b, op, &operand, &at, &count);
