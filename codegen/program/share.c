@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <ctype.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/number.h"
@@ -71,6 +72,21 @@ static bool same_initial(const Graph *a, const Value *x, const Graph *b, const V
     return node_alike(&a->initial[x->initial], &b->initial[y->initial]);
 }
 
+/* An average, and a layer under its label, draw alike where the seed is made of the param's name. */
+static void note_seeds(const Graph *a, const Value *x, const Graph *b, const Value *y)
+{
+    if (x->initial == NONE || y->initial == NONE)
+        return;
+    Initial one = node_initial(&a->initial[x->initial], x->type);
+    Initial other = node_initial(&b->initial[y->initial], y->type);
+    if (one.kind == INITIAL_DRAWN && other.kind == INITIAL_DRAWN && one.key != other.key)
+        diag_note(a->module->diag, (Place){0},
+                  "the seeds differ, %" PRId64 " and %" PRId64
+                  ": hash(label) is another one under each label; an average follows it, and the hash of the param's "
+                  "name, hash(label + \".weight\") of a weight, but no other that is made of the label",
+                  one.key, other.key);
+}
+
 static bool agree(Agreement *a, const Graph *graph, ValueId value)
 {
     const Value *v = &graph->value[value];
@@ -91,6 +107,8 @@ static bool agree(Agreement *a, const Graph *graph, ValueId value)
     diag_error(graph->module->diag, v->place, STR_FMT " is %s: one name is one %s for all graphs of a file",
                STR_ARG(v->name), what, v->role == ROLE_PARAM ? "param" : "state");
     diag_note(graph->module->diag, first->place, "here it is " STR_FMT, STR_ARG(type_show(a->arena, first->type)));
+    if (first->role == v->role && first->type == v->type)
+        note_seeds(before, first, graph, v);
     return false;
 }
 

@@ -190,8 +190,17 @@ static bool call_for(Body *body, const Binder *of, const Value *param, Thing fir
                           STR_ARG(of->function->name->text), STR_ARG(param->name));
 }
 
-/* The initialiser is that of the param; a seed that is made of the name, as the library's layers have it, is made of
- * the new name: the same as where another graph has such a layer under the average's label. */
+/* A seed that is made of the param's name, as the library's layers have it, or of a label that it goes by, is made of
+ * the new one: the same as where another graph has such a layer under the average's label. */
+static int64_t renamed_seed(int64_t seed, Str name, Str to)
+{
+    for (uint32_t len = name.len; len > 0; len--)
+        if ((len == name.len || name.ptr[len] == '.') && seed == const_hash((Str){name.ptr, len}))
+            return const_hash((Str){to.ptr, to.len - name.len + len});
+    return seed;
+}
+
+/* The initialiser is that of the param, whose name the new one ends in. */
 static uint32_t copy_initial(Body *body, const ReachedParam *from, Str name)
 {
     const Value *param = value_of(from);
@@ -201,8 +210,8 @@ static uint32_t copy_initial(Body *body, const ReachedParam *from, Str name)
     const Node *initial = &from->graph->initial[param->initial];
     uint32_t count = op_attr_count(initial->op), seed = attr_index(initial->op, STR("seed"));
     Attr *attr = arena_copy(body->b->scratch, initial->attr, count * sizeof *attr);
-    if (seed != NONE && attr[seed].i == const_hash(param->name))
-        attr[seed].i = const_hash(name);
+    if (seed != NONE)
+        attr[seed].i = renamed_seed(attr[seed].i, param->name, name);
     NodeId copy = graph_add_initial(graph, initial->op, attr, initial->place);
     graph->initial[copy].out_count = initial->out_count;
     return copy;
