@@ -319,6 +319,19 @@ static int check_writable(Trainer *t)
     return STATUS_OK;
 }
 
+/* Samples are those of one archive: two are an error, as an input that is given twice is. */
+static bool check_once(Cli *cli, const char *flag)
+{
+    Str word;
+    uint32_t count = 0;
+    for (uint32_t at = 0; args_next(cli, flag, &at, &word); count++)
+        if (count)
+            return cli_usage(cli, "--%s " STR_FMT ": samples are given twice; one .npz has them all", flag,
+                             STR_ARG(word)),
+                   false;
+    return true;
+}
+
 static int take_flags(Cli *cli, Trainer *t, int64_t *seed, int64_t *batch)
 {
     *t = (Trainer){.cli = cli, .in_order = args_has(cli, "in-order")};
@@ -326,6 +339,8 @@ static int take_flags(Cli *cli, Trainer *t, int64_t *seed, int64_t *batch)
     if (!args_number(cli, "epochs", 1, MOST_EPOCHS, &t->epochs) ||
         !args_number(cli, "patience", 1, MOST_EPOCHS, &t->patience) ||
         !args_number(cli, "batch", 1, MOST_BATCH, batch) || !args_number(cli, "seed", INT64_MIN, INT64_MAX, seed))
+        return STATUS_USAGE;
+    if (!check_once(cli, "data") || !check_once(cli, "validate"))
         return STATUS_USAGE;
     if (!args_has(cli, "data"))
         return cli_usage(cli, "--data FILE.npz is not given");
