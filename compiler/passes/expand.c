@@ -4,7 +4,7 @@
  * (one of each name), with their initialisers, and so do its updates.  Each node is copied once, however deep it is
  * nested, so the pass is linear in what comes out.  Each node notes which call it comes from, and each call which one
  * it stood in (Graph.inlined).
- * Each minimize becomes a grad, its body, and updates.
+ * Each minimize becomes a grad, its body, and updates; those of one loss have one grad.
  * Each stack becomes a concat of reshapes, so no later pass and no target needs to know of it.
  * A call of a function with a gradient of its own stays until the pass grad has seen it; its gradient is expanded.
  * Bodies of loops and branches follow, from the outside in: what a call there brings of params, states and arrays
@@ -19,7 +19,8 @@
 typedef struct Expander {
     Graph *graph; /* what all bodies of calls are copied to */
     Arena *scratch;
-    Map name; /* the values of the graph by name: each name once */
+    Map name;      /* the values of the graph by name: each name once */
+    Map minimized; /* losses, to the first gradient of each */
     uint32_t expanded;
     bool all;               /* also calls of functions with gradients of their own, */
     bool some;              /* but for those in functions that ask for gradients: these come next */
@@ -27,6 +28,11 @@ typedef struct Expander {
     struct Expander *outer; /* where the graph is a body: of the graph around ... */
     NodeId node;            /* ... its node there */
 } Expander;
+
+static Expander open_expander(Graph *graph, Arena *scratch)
+{
+    return (Expander){.graph = graph, .scratch = scratch, .name = {.arena = scratch}, .minimized = {.arena = scratch}};
+}
 
 static bool is_inlined(const Expander *e, const Node *node)
 {
@@ -210,6 +216,47 @@ static void advance(Expander *e, NodeId grad)
             graph->value[graph->node[n].out[i]].node = n;
 }
 
+/* More results of a grad, for the operands behind those that it has. */
+static void widen_grad(Graph *graph, NodeId grad, const ValueId *wrt, uint32_t count)
+{
+    Arena *arena = graph->module->arena;
+    Node *node = &graph->node[grad];
+    ValueId *in = ARENA_ARRAY(arena, ValueId, node->in_count + count);
+    ValueId *out = ARENA_ARRAY(arena, ValueId, node->out_count + count);
+    memcpy(in, node->in, node->in_count * sizeof *in);
+    memcpy(in + node->in_count, wrt, count * sizeof *in);
+    memcpy(out, node->out, node->out_count * sizeof *out);
+    node->in = in;
+    node->out = out;
+    node->in_count += count;
+    for (uint32_t i = 0; i < count; i++) {
+        ValueId v = out[node->out_count] =
+            graph_add_value(graph, ROLE_RESULT, value_type(graph, wrt[i]), (Str){0}, node->place);
+        graph->value[v].node = grad;
+        graph->value[v].result = node->out_count++;
+    }
+}
+
+/* The grad of the loss, whose last results are those with respect to the params: one for all that minimize it, so that
+ * what their gradients share is computed once. */
+static NodeId add_grad(Expander *e, ValueId loss, const ValueId *param, uint32_t count, Place place, uint32_t around)
+{
+    Graph *graph = e->graph;
+    Str key = map_key(&loss, sizeof loss);
+    uint32_t known = map_get(&e->minimized, key);
+    if (known != MAP_NONE) {
+        widen_grad(graph, graph->value[known].node, param, count);
+        return graph->value[known].node;
+    }
+    ValueId *in = ARENA_ARRAY(e->scratch, ValueId, count + 1);
+    in[0] = loss;
+    memcpy(in + 1, param, count * sizeof *in);
+    ValueId first = op_build(graph, OP_GRAD, in, count + 1, NULL, place);
+    graph->node[graph->value[first].node].from = around;
+    map_put(&e->minimized, str_copy(e->scratch, key), first);
+    return graph->value[first].node;
+}
+
 /* The gradients of the loss with respect to the params, then the body, and the updates.  `map` takes values of the
  * graph that the node stands in. */
 static void expand_minimize(Expander *e, const Node *node, const ValueId *map, Str prefix, uint32_t around)
@@ -217,22 +264,18 @@ static void expand_minimize(Expander *e, const Node *node, const ValueId *map, S
     Graph *graph = e->graph;
     const Graph *body = node->sub[0];
     uint32_t params = body->output_count;
-    ValueId *in = ARENA_ARRAY(e->scratch, ValueId, params + 1);
     ValueId *input = ARENA_ARRAY(e->scratch, ValueId, body->input_count);
-    in[0] = map[node->in[0]];
     for (uint32_t i = 0; i < params; i++)
-        input[i] = in[i + 1] = map_get(&e->name, value_show(body, body->input[i]));
-    ValueId first = op_build(graph, OP_GRAD, in, params + 1, NULL, node->place);
-    NodeId grad = graph->value[first].node;
-    graph->node[grad].from = around;
+        input[i] = map_get(&e->name, value_show(body, body->input[i]));
+    NodeId grad = add_grad(e, map[node->in[0]], input, params, node->place, around);
     for (uint32_t i = 0; i < params; i++)
-        input[params + i] = graph->node[grad].out[i];
+        input[params + i] = graph->node[grad].out[graph->node[grad].out_count - params + i];
     for (uint32_t i = 1; i < node->in_count; i++)
         input[2 * params + i - 1] = map[node->in[i]];
     const ValueId *inner = expand_body(e, body, input, prefix, around);
     advance(e, grad);
     for (uint32_t i = 0; i < params; i++)
-        add_update(e, in[i + 1], inner[body->output[i].value], node->place);
+        add_update(e, input[i], inner[body->output[i].value], node->place);
     e->expanded++;
 }
 
@@ -392,13 +435,11 @@ static void expand_nest(Expander *e)
 static void expand_bodies(Expander *e, NodeId n)
 {
     for (uint32_t s = 0; node_has_bodies(&e->graph->node[n]) && s < e->graph->node[n].sub_count; s++) {
-        Expander inner = {.graph = e->graph->node[n].sub[s],
-                          .scratch = e->scratch,
-                          .name = {.arena = e->scratch},
-                          .all = e->all,
-                          .some = e->some,
-                          .outer = e,
-                          .node = n};
+        Expander inner = open_expander(e->graph->node[n].sub[s], e->scratch);
+        inner.all = e->all;
+        inner.some = e->some;
+        inner.outer = e;
+        inner.node = n;
         expand_nest(&inner);
         e->expanded += inner.expanded;
         e->failed |= inner.failed;
@@ -410,7 +451,8 @@ static void expand_gradient(Expander *e, Node *call)
 {
     Arena *arena = e->graph->module->arena;
     Graph *gradient = graph_clone(call->sub[1]);
-    Expander inner = {.graph = gradient, .scratch = e->scratch, .name = {.arena = e->scratch}, .all = e->all};
+    Expander inner = open_expander(gradient, e->scratch);
+    inner.all = e->all;
     call->sub = arena_copy(arena, call->sub, 2 * sizeof *call->sub);
     call->sub[1] = gradient;
     expand_nest(&inner);
@@ -444,7 +486,8 @@ static bool asks_for_gradients(const Graph *graph)
 
 bool pass_expand_rest(Graph *graph, PassContext *context)
 {
-    Expander e = {.graph = graph, .scratch = context->scratch, .name = {.arena = context->scratch}, .all = true};
+    Expander e = open_expander(graph, context->scratch);
+    e.all = true;
     e.some = asks_for_gradients(graph);
     expand_nest(&e);
     return e.some;
@@ -452,7 +495,7 @@ bool pass_expand_rest(Graph *graph, PassContext *context)
 
 bool pass_expand(Graph *graph, PassContext *context)
 {
-    Expander e = {.graph = graph, .scratch = context->scratch, .name = {.arena = context->scratch}};
+    Expander e = open_expander(graph, context->scratch);
     e.all = !context->in_body && !asks_for_gradients(graph);
     expand_nest(&e);
     context->changes += e.expanded;

@@ -1,5 +1,5 @@
 /* minimize(loss, with = adam(rate = 1e-3), through = clip_by_norm(1.0), average = ema(0.999)): every param that the
- * loss reaches becomes what an optimiser makes of it.
+ * loss reaches, or each that `params` names of them, becomes what an optimiser makes of it.
  *
  * An optimiser is a function (p, g, ...) -> (next) of a param, its gradient, and settings; states in it, its moments,
  * are called after optimiser and param: adam.conv1.weight.m.  A setting that is a tensor, such as a rate from a
@@ -99,25 +99,27 @@ static bool read_through(Minimize *m, const AstExpr *expr)
 static bool read_arguments(Minimize *m)
 {
     Builder *b = m->b;
-    const AstExpr *loss = NULL, *with = NULL, *through = NULL, *average = NULL;
+    const AstExpr *loss = NULL, *with = NULL, *params = NULL, *through = NULL, *average = NULL;
     for (uint32_t i = 0; i < m->call->count; i++) {
         const AstArg *arg = &m->call->u.arg[i];
         const AstExpr **to = !arg->name.len || str_is(arg->name, "loss") ? &loss
                              : str_is(arg->name, "with")                 ? &with
+                             : str_is(arg->name, "params")               ? &params
                              : str_is(arg->name, "through")              ? &through
                              : str_is(arg->name, "average")              ? &average
                                                                          : NULL;
         if (!to || *to)
             return build_complain(b, arg->name.len ? arg->name_place : arg->value->place,
                                   "minimize is written " FORM
-                                  ", and may have through = clip_by_norm(...) and "
-                                  "average = ema(...)");
+                                  ", and may have params = [\"label\"], "
+                                  "through = clip_by_norm(...) and average = ema(...)");
         *to = arg->value;
     }
     if (!loss || !with)
         return build_complain(b, m->call->place, "minimize is written " FORM);
     return read_loss(m, loss) && read_function(m, with, &OPTIMISER, &m->with) &&
-           (!through || read_through(m, through)) && (!average || read_function(m, average, &AVERAGE, &m->average));
+           (!params || build_read_params(m, params)) && (!through || read_through(m, through)) &&
+           (!average || read_function(m, average, &AVERAGE, &m->average));
 }
 
 /* The text */
@@ -173,6 +175,10 @@ static const Call *describe(Minimize *m, CallText *text)
     build_put_given(text, &(Thing){.kind = THING_VALUE, .value = m->loss});
     text_printf(&text->text, ", with = ");
     put_function(text, &m->with);
+    if (m->params.kind == C_LIST) {
+        text_printf(&text->text, ", params = ");
+        const_print(&text->text, &m->params);
+    }
     if (m->through_count)
         put_through(m, text);
     if (m->average.function) {
@@ -204,11 +210,15 @@ void build_minimize(Builder *b, const AstStmt *stmt)
     }
     if (!read_arguments(&m))
         return;
-    build_reach(b, m.loss, &m.trained, &m.others);
+    m.trained = build_reach(b, m.loss);
     if (!m.trained.count) {
         build_complain(b, m.call->place, "the loss reaches no param");
         return;
     }
+    if (!build_choose_params(&m))
+        return;
+    if (m.average.function)
+        m.others = build_reach_others(b, m.loss, &m.trained);
     const Call *call = describe(&m, &text);
     Graph *body = build_minimize_body(&m, text.in);
     if (body) {

@@ -159,8 +159,9 @@ static Map reached_from(Builder *b, ValueId loss, bool values)
 
 typedef struct Lister {
     Arena *arena;
-    Map trained, all, listed;
-    ReachedParams *of_trained, *of_others;
+    Map wanted, listed;
+    const Map *trained; /* NULL: those of all calls are listed, else of those in which there is one of these */
+    ReachedParams list;
 } Lister;
 
 static bool is_in(const Map *map, const Value *param)
@@ -173,7 +174,7 @@ static bool holds_trained(const Lister *l, const Graph *graph)
 {
     bool holds = false;
     for (ValueId v = 0; v < graph->value_count && !holds; v++)
-        holds = is_in(&l->trained, &graph->value[v]);
+        holds = is_in(l->trained, &graph->value[v]);
     for (NodeId n = 0; n < graph->node_count && !holds; n++)
         for (uint32_t s = 0; s < graph->node[n].sub_count && !holds; s++)
             holds = holds_trained(l, graph->node[n].sub[s]);
@@ -181,28 +182,33 @@ static bool holds_trained(const Lister *l, const Graph *graph)
 }
 
 /* Those of a graph, then those of calls in it.  Recurses over the nesting. */
-static void list_params(Lister *l, const Graph *graph, bool others)
+static void list_params(Lister *l, const Graph *graph, bool within)
 {
-    for (ValueId v = 0; v < graph->value_count; v++) {
-        const Value *value = &graph->value[v];
-        bool trained = is_in(&l->trained, value);
-        ReachedParams *list = trained ? l->of_trained : l->of_others;
-        if ((trained || (others && is_in(&l->all, value))) && map_add(&l->listed, value->name, v))
-            ARENA_PUSH(l->arena, list->at, list->count, list->capacity, ((ReachedParam){graph, v}));
-    }
+    for (ValueId v = 0; v < graph->value_count && within; v++)
+        if (is_in(&l->wanted, &graph->value[v]) && map_add(&l->listed, graph->value[v].name, v))
+            ARENA_PUSH(l->arena, l->list.at, l->list.count, l->list.capacity, ((ReachedParam){graph, v}));
     for (NodeId n = 0; n < graph->node_count; n++)
         for (uint32_t s = 0; !node_is_minimize(&graph->node[n]) && s < graph->node[n].sub_count; s++)
-            list_params(l, graph->node[n].sub[s], others || holds_trained(l, graph->node[n].sub[s]));
+            list_params(l, graph->node[n].sub[s], within || holds_trained(l, graph->node[n].sub[s]));
 }
 
-void build_reach(Builder *b, ValueId loss, ReachedParams *trained, ReachedParams *others)
+ReachedParams build_reach(Builder *b, ValueId loss)
 {
-    *trained = *others = (ReachedParams){0};
-    Lister l = {.arena = b->scratch,
-                .trained = reached_from(b, loss, false),
-                .all = reached_from(b, loss, true),
-                .listed = {.arena = b->scratch},
-                .of_trained = trained,
-                .of_others = others};
+    Lister l = {.arena = b->scratch, .wanted = reached_from(b, loss, false), .listed = {.arena = b->scratch}};
+    list_params(&l, b->frame->graph, true);
+    return l.list;
+}
+
+ReachedParams build_reach_others(Builder *b, ValueId loss, const ReachedParams *trained)
+{
+    Map names = {.arena = b->scratch};
+    Lister l = {
+        .arena = b->scratch, .wanted = reached_from(b, loss, true), .listed = {.arena = b->scratch}, .trained = &names};
+    for (uint32_t i = 0; i < trained->count; i++) {
+        Str name = graph_value(trained->at[i].graph, trained->at[i].value)->name;
+        map_put(&names, name, i);
+        map_put(&l.listed, name, i);
+    }
     list_params(&l, b->frame->graph, false);
+    return l.list;
 }

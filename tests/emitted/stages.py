@@ -4,9 +4,9 @@
     stages.py --nnc build/nnc [--target T ...] [--cc CC]
 
 The perceptron of training.py in f64, 24 steps with a fresh batch each: clipping, accumulation, scales of the loss, lists of
-these, averages (all of them for the first target, lists of stages for the others); then accumulation against the same written by hand, to the bit, gradients that f16 rounds to 0, and
-averages of what is not trained.  Speaks
-TAP: one result per case and target.
+these, averages (all of them for the first target, lists of stages for the others); then accumulation, and optimisers of
+parts, against the same written by hand, to the bit, gradients that f16 rounds to 0, and averages of what is not trained.
+Speaks TAP: one result per case and target.
 """
 
 import argparse
@@ -206,14 +206,22 @@ graph step(x: f32[6, 5], target: f32[6, 3]) -> (loss) {
 """]
 
 
-def by_hand(arguments, target, folder):
-    streams, chance = [], np.random.default_rng(4)
-    for number, text in enumerate(BY_HAND):
+def streams_of(arguments, texts, target, folder):
+    """One for each, or the error."""
+    streams = []
+    for number, text in enumerate(texts):
         (folder / str(number)).mkdir()
         error = library(arguments, text, target, folder / str(number), "--init-missing")
         if error:
             return error
         streams.append(Model(folder / str(number) / "libstep.so", "step", {}).stream())
+    return streams
+
+
+def by_hand(arguments, target, folder):
+    streams, chance = streams_of(arguments, BY_HAND, target, folder), np.random.default_rng(4)
+    if isinstance(streams, str):
+        return streams
     first = streams[0].param("weight").copy()
     for t in range(1, 11):
         x, y = chance.normal(size=(6, 5)), chance.normal(size=(6, 3))
@@ -224,6 +232,53 @@ def by_hand(arguments, target, folder):
         if (t < 3) != (weights[0] == first.tobytes()):
             return f"the first step is not made in run 3, as seen in run {t}"
     return None
+
+
+# Parts of a network with optimisers of their own, one of which looks at the norm of its gradients alone, and one that stands
+# still; the weight in the loop has a gradient from all rounds.
+PARTS = """nnc 1
+use "nn"
+graph step(xs: f32[6, 4, 5], target: f32[4, 3]) -> (loss) {
+    param first.weight: f32[5, 5] = he_normal(seed = 1)
+    param first.bias: f32[5] = 0.1
+    param first2.weight: f32[5, 5] = he_normal(seed = 2)
+    param last.weight: f32[5, 3] = he_normal(seed = 3)
+    (h) = scan (x in xs) with (h = zeros([4, 5])) {
+        h1 = tanh(x @ first.weight + h @ first2.weight + first.bias)
+    } next (h <- h1)
+    loss = mse(h @ last.weight, target)
+"""
+PARTS = [PARTS + """
+    minimize(loss, with = momentum(rate = 0.1), params = "first", through = clip_by_norm(0.01))
+    minimize(loss, with = adamw(rate = 0.02), params = ["last.weight"])
+}
+""", PARTS + """
+    (g1, g2, g3) = grad(loss, wrt = [first.weight, first.bias, last.weight])
+    (h1, h2) = clip_by_norm([g1, g2], 0.01)
+    first.weight <- momentum@a(first.weight, h1, rate = 0.1)
+    first.bias <- momentum@b(first.bias, h2, rate = 0.1)
+    last.weight <- adamw(last.weight, g3, rate = 0.02)
+}
+"""]
+
+
+def parts(arguments, target, folder):
+    streams, chance = streams_of(arguments, PARTS, target, folder), np.random.default_rng(6)
+    if isinstance(streams, str):
+        return streams
+    names = ["first.weight", "first.bias", "last.weight"]
+    for t in range(1, 7):
+        before = [streams[0].param(name).copy() for name in names]
+        x, y = chance.normal(size=(6, 4, 5)), chance.normal(size=(4, 3))
+        if streams[0].run(x, y).tobytes() != streams[1].run(x, y).tobytes():
+            return f"another loss in run {t}"
+        for name, old in zip(names, before):
+            if streams[0].param(name).tobytes() != streams[1].param(name).tobytes():
+                return f"other bits of {name} in run {t}"
+            if (streams[0].param(name) == old).all():
+                return f"{name} does not move in run {t}"
+    kept = [n for n, _ in streams[0].listed(streams[0].model.of.params, streams[0].params)]
+    return None if sorted(kept) == sorted(names) else f"kept are {kept}: what stands still is a weight"
 
 
 # Gradients of 1e-8, which f16 rounds to 0.
@@ -322,7 +377,7 @@ def main():
     arguments.nnc = arguments.nnc.resolve()  # Meson says ./nnc
     cases = [(f"{name} for {target}", target, arguments.cc, (test, arguments, name, target))
              for name in CASES for target in arguments.target if target == arguments.target[0] or "," in name]
-    for function, label in ((by_hand, "accumulated as by hand, to the bit"), (tiny, "gradients that f16 rounds to 0"), (narrow, "averages of f16"),
+    for function, label in ((by_hand, "accumulated as by hand, to the bit"), (parts, "parts as by hand, to the bit"), (tiny, "gradients that f16 rounds to 0"), (narrow, "averages of f16"),
                             (teacher, "a teacher by averages, with running means")):
         cases += [(f"{label} for {target}", target, arguments.cc, (function, arguments, target)) for target in arguments.target]
     return build.report(cases, lambda function, *words: function(*words))
