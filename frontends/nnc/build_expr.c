@@ -106,7 +106,12 @@ static Thing unknown_name(Builder *b, Str name, Place place)
     for (uint32_t i = 0; i < constants->count && i < 1000; i++)
         build_nearest_try(&nearest, constants->binding[i].name);
     Str hint = build_nearest_show(b->scratch, &nearest);
-    if (!hint.len && map_get(&b->inside, name) != MAP_NONE)
+    Str full = str_format(b->scratch, STR_FMT STR_FMT, STR_ARG(b->frame->prefix), STR_ARG(name));
+    if (map_get(&b->params, full) != MAP_NONE)
+        hint = STR(
+            "; a call has made it: minimize(..., params = [...]) trains a param by its name, and grad takes one that "
+            "is declared here and handed on");
+    else if (!hint.len && map_get(&b->inside, name) != MAP_NONE)
         hint = STR("; a name of a loop's or branch's body ends with it: carry the value, or yield it");
     build_complain(b, place, "nothing is called '" STR_FMT "' here" STR_FMT, STR_ARG(name), STR_ARG(hint));
     return build_thing_bad();
