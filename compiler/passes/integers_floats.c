@@ -19,18 +19,11 @@ static const Node *made_of_integers(const Rewriter *rw, ValueId x)
     return integers_stay(graph, node) ? node : NULL;
 }
 
-static ValueId cast(Rewriter *rw, ValueId x)
-{
-    Attr attr[1];
-    attr[attr_index(OP_CAST, STR("to"))] = (Attr){.i = DT_F32};
-    return value_type(rw->graph, x)->dtype == DT_F32 ? x : rewrite_build(rw, OP_CAST, &x, 1, attr);
-}
-
 static ValueId as_float(Rewriter *rw, ValueId x, uint32_t depth)
 {
     const Node *node = depth < DEEPEST ? made_of_integers(rw, x) : NULL;
     if (!node)
-        return cast(rw, x);
+        return rewrite_cast(rw, x, DT_F32);
     Node copy = *node; /* building moves the list of nodes */
     ValueId in[2] = {copy.in[0], copy.in_count > 1 ? copy.in[1] : NONE};
     if (integers_cast(&copy))

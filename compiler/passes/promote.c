@@ -23,20 +23,13 @@
 
 #define MOST_PARTS 16
 
-static ValueId cast(Rewriter *rw, ValueId x, DType dtype)
-{
-    Attr attr[1];
-    attr[attr_index(OP_CAST, STR("to"))] = (Attr){.i = dtype};
-    return rewrite_build(rw, OP_CAST, &x, 1, attr);
-}
-
 /* The contraction in f32. */
 static ValueId contract(Rewriter *rw, const Node *node, const ValueId *operand, DType result)
 {
     ValueId in[3] = {0};
     for (uint32_t i = 0; i < node->in_count; i++)
         in[i] = integers_as_floats(rw, operand[i]);
-    return cast(rw, rewrite_build(rw, node->op, in, node->in_count, node->attr), result);
+    return rewrite_cast(rw, rewrite_build(rw, node->op, in, node->in_count, node->attr), result);
 }
 
 static ValueId promote_rule(Rewriter *rw, const Node *node)

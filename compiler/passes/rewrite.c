@@ -118,6 +118,13 @@ ValueId rewrite_broadcast(Rewriter *rw, ValueId x, const Shape *shape)
     return build_shaped(rw, OP_BROADCAST, x, shape);
 }
 
+ValueId rewrite_cast(Rewriter *rw, ValueId x, DType dtype)
+{
+    Attr attr[1];
+    attr[attr_index(OP_CAST, STR("to"))] = (Attr){.i = dtype};
+    return value_type(rw->graph, x)->dtype == dtype ? x : rewrite_build(rw, OP_CAST, &x, 1, attr);
+}
+
 ValueId rewrite_slice(Rewriter *rw, ValueId x, int64_t axis, int64_t begin, int64_t count, int64_t step)
 {
     int64_t end = begin + (count - 1) * step + 1;

@@ -46,6 +46,7 @@ ValueId rewrite_build2(Rewriter *rewriter, OpCode op, ValueId x, ValueId y);
 ValueId rewrite_scalar(Rewriter *rewriter, DType dtype, double number);
 ValueId rewrite_reshape(Rewriter *rewriter, ValueId x, const Shape *shape);   /* x itself when it has the shape */
 ValueId rewrite_broadcast(Rewriter *rewriter, ValueId x, const Shape *shape); /* likewise */
+ValueId rewrite_cast(Rewriter *rewriter, ValueId x, DType dtype);             /* likewise */
 /* So many positions along an axis, from `begin` on by `step`. */
 ValueId rewrite_slice(Rewriter *rewriter, ValueId x, int64_t axis, int64_t begin, int64_t count, int64_t step);
 

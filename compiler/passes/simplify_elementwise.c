@@ -114,17 +114,68 @@ static ValueId simplify_div(Rewriter *rw, const Node *node)
     return NONE;
 }
 
+/* What is never negative; of integers, abs may overflow and square may wrap. */
+static bool is_not_negative(const Rewriter *rw, ValueId v)
+{
+    const Node *node = value_producer(rw->graph, v);
+    if (!node)
+        return false;
+    switch (node->op) {
+    case OP_RELU:
+        return true;
+    case OP_ABS:
+    case OP_SQUARE:
+    case OP_SIGMOID:
+    case OP_EXP:
+        return is_float(rw, node);
+    default:
+        return false;
+    }
+}
+
+/* x ** n for a whole n of -2 to 4.  Each product and inverse is rounded: at most 2 units in the last place are lost, of
+ * 16 bits, whose products are f32, none.  The inverse comes first: the square of a large x would overflow where its
+ * inverse is a denormal number.  Else NONE. */
+static ValueId small_power(Rewriter *rw, ValueId x, double exponent)
+{
+    DType dtype = value_type(rw->graph, x)->dtype;
+    if (exponent == 1)
+        return x;
+    if (exponent == -1)
+        return rewrite_build1(rw, OP_RECIP, x);
+    if (exponent == 2)
+        return rewrite_build1(rw, OP_SQUARE, x);
+    if (exponent != 3 && exponent != 4 && exponent != -2)
+        return NONE;
+    ValueId base = rewrite_cast(rw, x, dtype == DT_F64 ? DT_F64 : DT_F32),
+            power = rewrite_build1(rw, OP_SQUARE, exponent < 0 ? rewrite_build1(rw, OP_RECIP, base) : base);
+    if (exponent == 3)
+        power = rewrite_build2(rw, OP_MUL, power, base);
+    if (exponent == 4)
+        power = rewrite_build1(rw, OP_SQUARE, power);
+    return rewrite_cast(rw, power, dtype);
+}
+
+/* x ** 0.5 and x ** -0.5 are roots, but for two operands: of -0 a power has no sign, and of -inf it is that of inf. */
+static ValueId root_power(Rewriter *rw, ValueId x, double exponent)
+{
+    ValueId root = rewrite_build1(rw, exponent > 0 ? OP_SQRT : OP_RSQRT, x);
+    const Node *producer = value_producer(rw->graph, x);
+    if (is_not_negative(rw, x) && producer->op != OP_RELU) /* whose zeros are of either sign */
+        return root;
+    DType dtype = value_type(rw->graph, x)->dtype;
+    ValueId least = rewrite_build2(rw, OP_EQ, x, rewrite_scalar(rw, dtype, -INFINITY)),
+            limit = rewrite_scalar(rw, dtype, exponent > 0 ? INFINITY : 0);
+    return rewrite_build(rw, OP_SELECT, (ValueId[]){least, limit, rewrite_build1(rw, OP_ABS, root)}, 3, NULL);
+}
+
 static ValueId simplify_pow(Rewriter *rw, const Node *node)
 {
     ValueId x = node->in[0];
     double exponent;
     if (!rewrite_number(rw, node->in[1], &exponent) || !same_type(rw, x, node->out[0]))
         return NONE;
-    if (exponent == 1)
-        return x;
-    if (exponent == 2)
-        return rewrite_build1(rw, OP_SQUARE, x);
-    return exponent == -1 ? rewrite_build1(rw, OP_RECIP, x) : NONE;
+    return fabs(exponent) == 0.5 ? root_power(rw, x, exponent) : small_power(rw, x, exponent);
 }
 
 static ValueId simplify_maximum(Rewriter *rw, const Node *node)
@@ -163,25 +214,6 @@ static ValueId simplify_rounding(const Rewriter *rw, const Node *node)
         if (simplify_producer(rw, node->in[0], whole[i]))
             return node->in[0];
     return NONE;
-}
-
-/* What is never negative; of integers, abs may overflow and square may wrap. */
-static bool is_not_negative(const Rewriter *rw, ValueId v)
-{
-    const Node *node = value_producer(rw->graph, v);
-    if (!node)
-        return false;
-    switch (node->op) {
-    case OP_RELU:
-        return true;
-    case OP_ABS:
-    case OP_SQUARE:
-    case OP_SIGMOID:
-    case OP_EXP:
-        return is_float(rw, node);
-    default:
-        return false;
-    }
 }
 
 static ValueId simplify_abs(Rewriter *rw, const Node *node)

@@ -129,6 +129,16 @@ def unary_cases(cases):
             cases.add(op, [x], apply(function, dtype, x))
 
 
+def known_powers(cases, dtype):
+    """Exponents that the text knows: products, reciprocals and roots, of special operands and of random ones."""
+    huge = [3e38, -3e38, 1e20, -1e20, 1e-20, -1e-20, 3e-39] if dtype != "f16" else [6e4, -6e4, 1e-3, 1e-7]
+    x = Tensor(dtype, np.concatenate([SPECIAL, huge, generator("known powers", dtype).uniform(-30, 30, 200)]))
+    for y in (3, 4, -1, -2, -3, 0.5, -0.5, 1.5):
+        want = apply(lambda x, y=y: np.power(x, y), dtype, x)
+        tolerance = Ulp(2) if dtype in ("f64", "f32") else Ulp(1)
+        cases.add("pow", [x], want, tolerance=tolerance, body=f"{{r[0]}} = {{x[0]}} ** {float(y)}")
+
+
 def binary_cases(cases):
     for op in BINARY:
         for dtype in NUMBERS:
@@ -148,6 +158,7 @@ def binary_cases(cases):
         finite = np.isfinite(x.values) & np.isfinite(y.values) & (np.abs(y.values) < 20)
         x, y = (Tensor(dtype, t.values[finite]) for t in (x, y))
         cases.add("pow", [x, y], apply(np.power, dtype, x, y), tolerance=tolerance)
+        known_powers(cases, dtype)
     for n in LENGTHS:
         x, y = numbers("f32", (n,), "tail", "x"), numbers("f32", (n,), "tail", "y")
         cases.add("add", [x, y], apply(np.add, "f32", x, y))

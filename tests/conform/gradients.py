@@ -68,6 +68,8 @@ def elementwise_cases():
     for op in ["div", "pow", "mod", "fmod"]:
         for shapes in [[(3, 4), (3, 4)], [(3, 4), (1, 4)], [(), (3,)]]:
             yield Case(op, f"{op}(x0, x1)", shapes, 0.7, 2.9)
+    for exponent in (3.0, 4.0, -1.0, -2.0, 0.5, -0.5, 1.5):
+        yield Case("pow", f"x0 ** {exponent}", [(7,)], 0.7, 2.9)
     mask = Tensor("bool", np.arange(12).reshape(3, 4) % 3 == 0)
     for shapes in [[(3, 4), (3, 4)], [(4,), (3, 1)], [(), (3, 4)]]:
         yield Case("select", "select(i0, x0, x1)", shapes, others=[mask])
