@@ -40,5 +40,6 @@ void helper_print_text(HelperPrinter *printer, Str text, unsigned variant);
 void helper_print_lanes(HelperPrinter *printer, const uint32_t *needed);
 void helper_print_convert(HelperPrinter *printer, DType from, DType to);
 void helper_print_transpose(HelperPrinter *printer);
+void helper_print_transpose_words(HelperPrinter *printer, DType word); /* of u8, u16 or u64 */
 
 #endif

@@ -1,7 +1,8 @@
-/* The helper that transposes a square in registers: rows r, then interleaved in groups of four lanes (128 bits,
- * numbered L): t[2i], t[2i + 1]   lanes of r[2i] and r[2i + 1] by turns, from the lower and upper half of each group
- *   u[4g + c]          group L holds column 4L + c of rows 4g ... 4g + 3
- * and what is left is to exchange whole groups between u[c], u[4 + c], u[8 + c] and u[12 + c]. */
+/* The helpers that transpose a square in registers.  Of floats: rows r, then interleaved in groups of four lanes (128
+ * bits, numbered L): t[2i], t[2i + 1]   lanes of r[2i] and r[2i + 1] by turns, from the lower and upper half of each
+ * group u[4g + c]          group L holds column 4L + c of rows 4g ... 4g + 3 and what is left is to exchange whole
+ * groups between u[c], u[4 + c], u[8 + c] and u[12 + c]. Of other words: vectors of 16 bytes, whose lanes go by turns
+ * with those of the row half a square on, as often as a square's edge has bits. */
 #include "c/helper.h"
 
 typedef enum Shuffle { LOW32, HIGH32, LOW64, HIGH64, EVEN128, ODD128, SHUFFLE_COUNT } Shuffle;
@@ -93,4 +94,43 @@ void helper_print_transpose(HelperPrinter *printer)
                 printer->lanes, printer->lanes);
     print_rows(printer);
     text_str(printer->out, STR("}\n\n"));
+}
+
+/* The lanes of two vectors by turns, from lane `first` of each on. */
+static void print_turns(HelperPrinter *printer, const char *word, unsigned edge, unsigned first)
+{
+    text_printf(printer->out, "            t[2 * i%s] = NNC_SHUFFLE_AS(row_%s, r[i], r[i + %u]", first ? " + 1" : "",
+                word, edge / 2);
+    for (unsigned lane = first; lane < first + edge / 2; lane++)
+        text_printf(printer->out, ", %u, %u", lane, lane + edge);
+    text_str(printer->out, STR(");\n"));
+}
+
+void helper_print_transpose_words(HelperPrinter *printer, DType word)
+{
+    unsigned edge = 16 / dtype_bytes(word), rounds = edge == 16 ? 4 : edge == 8 ? 3 : 1;
+    const char *name = dtype_name(word), *type = prelude_c_type(word);
+    text_printf(printer->out,
+                "typedef %s row_%s __attribute__((vector_size(16)));\n\n"
+                "/* to[j * to_stride + i] = from[i * stride + j] for i, j < %u, of elements of the size */\n"
+                "static inline void transpose_%s(const void *from, ptrdiff_t stride, void *to, ptrdiff_t to_stride)\n"
+                "{\n"
+                "    row_%s r[%u], t[%u];\n"
+                "    NNC_UNROLLED for (int i = 0; i < %u; i++) {\n"
+                "        memcpy(&r[i], (const %s *)from + i * stride, sizeof r[i]);\n"
+                "    }\n"
+                "    NNC_UNROLLED for (int round = 0; round < %u; round++) {\n"
+                "        NNC_UNROLLED for (int i = 0; i < %u; i++) {\n",
+                type, name, edge, name, name, edge, edge, edge, type, rounds, edge / 2);
+    print_turns(printer, name, edge, 0);
+    print_turns(printer, name, edge, edge / 2);
+    text_printf(printer->out,
+                "        }\n"
+                "        memcpy(r, t, sizeof r);\n"
+                "    }\n"
+                "    NNC_UNROLLED for (int i = 0; i < %u; i++) {\n"
+                "        memcpy((%s *)to + i * to_stride, &r[i], sizeof r[i]);\n"
+                "    }\n"
+                "}\n\n",
+                edge, type);
 }

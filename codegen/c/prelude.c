@@ -63,6 +63,13 @@ static uint32_t all_widths(const PreludeNeeds *needs)
     return widths;
 }
 
+/* Are squares turned of elements other than floats? */
+static bool turns_words(const PreludeNeeds *needs)
+{
+    const bool *turned = needs->scalar[HELPER_TRANSPOSE];
+    return turned[DT_U8] || turned[DT_U16] || turned[DT_U64];
+}
+
 static void print_types_of(Text *out, unsigned lanes, bool bytes)
 {
     text_printf(out,
@@ -99,6 +106,23 @@ static void print_vector_types(Text *out, const Target *target, const PreludeNee
                           "    __builtin_shuffle(a, b, __extension__(int32_t "
                           "__attribute__((vector_size(sizeof(a))))){__VA_ARGS__})\n"
                           "#endif\n\n"));
+}
+
+/* What turns squares of words is written with */
+static void print_word_macros(Text *out)
+{
+    text_str(out, STR("/* Its variable numbers registers. */\n"
+                      "#if defined(__clang__) || __GNUC__ >= 8\n"
+                      "#define NNC_UNROLLED _Pragma(\"GCC unroll 16\")\n"
+                      "#else\n"
+                      "#define NNC_UNROLLED\n"
+                      "#endif\n"
+                      "#if defined(__clang__) || __GNUC__ >= 12\n"
+                      "#define NNC_SHUFFLE_AS(type, a, b, ...) __builtin_shufflevector(a, b, __VA_ARGS__)\n"
+                      "#else\n"
+                      "#define NNC_SHUFFLE_AS(type, a, b, ...) __builtin_shuffle(a, b, "
+                      "__extension__(type){__VA_ARGS__})\n"
+                      "#endif\n\n"));
 }
 
 static void print_lane_types(Text *out, const Target *target, const PreludeNeeds *needs, bool shuffles)
@@ -138,7 +162,9 @@ static void print_helpers(HelperPrinter *printer, const PreludeNeeds *needs, boo
 {
     for (unsigned h = 0; h < HELPER_COUNT; h++) {
         for (unsigned dtype = 0; dtype < DT_COUNT; dtype++)
-            if (needs->scalar[h][dtype])
+            if (needs->scalar[h][dtype] && h == HELPER_TRANSPOSE)
+                helper_print_transpose_words(printer, (DType)dtype);
+            else if (needs->scalar[h][dtype])
                 helper_print_snippet(printer, str_from(helper_name((Helper)h)), dtype);
         if (!lanes || h == HELPER_TRANSPOSE)
             print_vector_helper(printer, (Helper)h, needs->vector[h]);
@@ -178,7 +204,8 @@ void prelude_print(Text *out, const Target *target, const PreludeNeeds *needs)
     Text body = {0};
     HelperPrinter printer = {.out = &body, .lanes = target->lanes};
 
-    bool vectors = all_widths(needs) != 0, lanes = vectors && target->dialect == DIALECT_C99;
+    bool words = turns_words(needs), vectors = words || all_widths(needs) != 0,
+         lanes = vectors && target->dialect == DIALECT_C99;
     print_helpers(&printer, needs, lanes);
     bool portable = target->dialect == DIALECT_C99;
     text_printf(out, "%s#include <math.h>\n#include <stddef.h>\n#include <stdint.h>\n#include <string.h>\n",
@@ -233,6 +260,8 @@ void prelude_print(Text *out, const Target *target, const PreludeNeeds *needs)
         print_lane_types(out, target, needs, printer.shuffles);
     else if (vectors)
         print_vector_types(out, target, needs, printer.shuffles);
+    if (words)
+        print_word_macros(out);
     text_str(out, text_view(&body));
     prelude_print_tiles(out, needs);
     prelude_print_products(out, needs);

@@ -90,7 +90,8 @@ typedef enum Helper {
     HELPER_LARGEST, /* NaN wins */
     HELPER_LEAST,
     HELPER_TRANSPOSE, /* void transpose_f32x16(const float *from, ptrdiff_t stride, float *to, ptrdiff_t to_stride):
-                         to[j * to_stride + i] = from[i * stride + j] for a square of lanes x lanes */
+                         to[j * to_stride + i] = from[i * stride + j] for a square of lanes x lanes; for u8, u16 and u64
+                         void transpose_u8(const void *from, ...), of all elements of the size: 16 bytes square */
     HELPER_ABS,       /* from here on: f(x), for f32, f64 and vectors of f32 */
     HELPER_SQRT,
     HELPER_CBRT,

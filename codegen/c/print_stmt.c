@@ -386,7 +386,15 @@ static void print_meet(Printer *printer, const Stmt *stmt)
                dtype_name(stmt->local->dtype), stmt->lanes, STR_ARG(name));
 }
 
-/* A square of lanes x lanes floats, rows to columns. */
+/* Turns squares of elements of the size. */
+static const char *need_transpose(Printer *printer, DType dtype, uint32_t lanes)
+{
+    static const DType of_size[] = {[1] = DT_U8, [2] = DT_U16, [4] = DT_F32, [8] = DT_U64};
+    DType moved = of_size[dtype_bytes(dtype)];
+    return prelude_need(printer->needs, printer->arena, HELPER_TRANSPOSE, moved, moved == DT_F32 ? lanes : 1);
+}
+
+/* A square of lanes x lanes elements, rows to columns. */
 static void print_transpose(Printer *printer, const Stmt *stmt)
 {
     uint32_t lanes = printer->target->dialect == DIALECT_VECTOR ? stmt->lanes : 1;
@@ -396,9 +404,12 @@ static void print_transpose(Printer *printer, const Stmt *stmt)
     Str to_stride = print_lane_stride(printer, to_name, stmt->stride);
     Str from_stride = print_lane_stride(printer, from_name, stmt->from_stride);
     if (lanes > 1) {
-        print_line(printer, "%s(" STR_FMT " + " STR_FMT ", " STR_FMT ", " STR_FMT " + " STR_FMT ", " STR_FMT ");",
-                   prelude_need(printer->needs, printer->arena, HELPER_TRANSPOSE, DT_F32, lanes), STR_ARG(from_name),
-                   STR_ARG(from), STR_ARG(from_stride), STR_ARG(to_name), STR_ARG(to), STR_ARG(to_stride));
+        DType dtype = stmt->value->dtype;
+        bool words = dtype_bytes(dtype) == 4 && dtype != DT_F32;
+        print_line(printer, "%s(%s" STR_FMT " + " STR_FMT ", " STR_FMT ", %s" STR_FMT " + " STR_FMT ", " STR_FMT ");",
+                   need_transpose(printer, dtype, lanes), words ? "(const float *)" : "", STR_ARG(from_name),
+                   STR_ARG(from), STR_ARG(from_stride), words ? "(float *)" : "", STR_ARG(to_name), STR_ARG(to),
+                   STR_ARG(to_stride));
         return;
     }
     print_line(printer, "for (int i = 0; i < %u; i++)", stmt->lanes);

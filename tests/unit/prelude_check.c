@@ -416,6 +416,29 @@ UNIT(squares)
             EXPECT(y[1 + j * (LANES + 2) + i] == x[3 + i * 37 + j]);
     EXPECT(y[0] == -1 && y[LANES + 1] == -1 && y[1 + LANES * (LANES + 2)] == -1);
 }
+
+/* Of elements of 1, 2 and 8 bytes */
+#define EXPECT_TURNED(type, transpose)                                                                                 \
+    do {                                                                                                               \
+        enum { EDGE = 16 / sizeof(type), APART = EDGE + 3 };                                                           \
+        type x[EDGE * APART + 1], y[EDGE * APART + 1];                                                                 \
+        for (unsigned i = 0; i <= EDGE * APART; i++)                                                                   \
+            x[i] = (type)(i * 3), y[i] = (type)1;                                                                      \
+        transpose(x + 1, APART, y + 1, EDGE + 1);                                                                      \
+        for (unsigned i = 0; i < EDGE; i++)                                                                            \
+            for (unsigned j = 0; j < EDGE; j++)                                                                        \
+                EXPECT(y[1 + j * (EDGE + 1) + i] == x[1 + i * APART + j]);                                             \
+        EXPECT(y[0] == 1 && y[EDGE + 1] == 1 && y[EDGE * (EDGE + 1)] == 1);                                            \
+    } while (0)
+
+UNIT(squares_of_words)
+{
+    EXPECT_TURNED(uint8_t, transpose_u8);
+    EXPECT_TURNED(int8_t, transpose_u8);
+    EXPECT_TURNED(uint16_t, transpose_u16);
+    EXPECT_TURNED(uint64_t, transpose_u64);
+    EXPECT_TURNED(double, transpose_u64);
+}
 #else
 UNIT(calls_do_as_operators)
 {
@@ -569,6 +592,7 @@ int main(int argc, char **argv)
         RUN(masks_combine),
 #else
         RUN(squares),
+        RUN(squares_of_words),
 #endif
         RUN(vectors_draw_as_scalars),
     };

@@ -12,8 +12,10 @@ static bool is_of_integers(Helper helper)
     return helper == HELPER_DIV || helper == HELPER_SHIFT_LEFT || helper == HELPER_SHIFT_RIGHT;
 }
 
-static bool has_scalar(Helper helper, DType dtype)
+static bool has_scalar(const Target *target, Helper helper, DType dtype)
 {
+    if (helper == HELPER_TRANSPOSE)
+        return target->dialect != DIALECT_C99 && (dtype == DT_U8 || dtype == DT_U16 || dtype == DT_U64);
     if (helper == HELPER_SELECT || helper == HELPER_MAX || helper == HELPER_MIN || helper == HELPER_ABS)
         return true;
     if (helper == HELPER_ATLEAST || helper == HELPER_ATMOST)
@@ -49,7 +51,7 @@ static void need_all(PreludeNeeds *needs, Arena *arena, const Target *target)
 {
     for (Helper h = 0; h < HELPER_COUNT; h++) {
         for (DType dtype = 0; dtype < DT_COUNT; dtype++)
-            if (has_scalar(h, dtype))
+            if (has_scalar(target, h, dtype))
                 prelude_need(needs, arena, h, dtype, 1);
         if (has_vector(target, h))
             prelude_need(needs, arena, h, DT_F32, target->lanes);
@@ -62,7 +64,7 @@ static void need_all(PreludeNeeds *needs, Arena *arena, const Target *target)
 static void need_one(PreludeNeeds *needs, Arena *arena, const Target *target, Helper helper)
 {
     const char *scalar = "", *vector = "";
-    if (has_scalar(helper, DT_F32))
+    if (has_scalar(target, helper, DT_F32))
         scalar = prelude_need(needs, arena, helper, DT_F32, 1);
     if (has_vector(target, helper))
         vector = prelude_need(needs, arena, helper, DT_F32, target->lanes);

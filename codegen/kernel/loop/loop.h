@@ -79,7 +79,7 @@ typedef enum StmtKind {
     STMT_NOTE,      /* a comment */
     STMT_IF,        /* body when low <= index < high (constants), else other */
     STMT_PREFETCH,  /* the cache line of buffer[index] will be read soon (into cache level `level`) */
-    STMT_TRANSPOSE, /* a square of lanes x lanes floats: buffer[index + j * stride + i] = value[i * from_stride + j],
+    STMT_TRANSPOSE, /* a square of lanes x lanes elements: buffer[index + j * stride + i] = value[i * from_stride + j],
                        where value is the load of the square's first element; outside LANES */
     STMT_PRODUCT,   /* a matrix from buffer[index] on = the product of two others, by a library: `value` is that of the
                        loads of their first elements; outside LANES */

@@ -1,6 +1,7 @@
 /* Copies whose neighbours in the result are far apart in the operand, and the other way round, as those of a transpose
  * and of an image that comes into blocks of channels or leaves them: squares of lanes x lanes, turned in registers, so
- * that whole lines are read and written.  What else is done with the operand is done to the square where it lies in the
+ * that whole lines are read and written.  Squares that are narrower than a line go several at a time, and without
+ * vectors they are short loops.  What else is done with an operand of f32 is done to the square where it lies in the
  * result, while it is near.  The last square of a row begins inside the one before it; where addresses do not let it,
  * what fills no square goes element by element. */
 #include "base/number.h"
@@ -10,10 +11,12 @@ typedef struct Copy {
     Lower *lower;
     const Block *body; /* locals, and one store */
     const Stmt *store;
-    const Expr *turned;                         /* the load that goes across */
-    Block after;                                /* what is stored, of the turned element in the result; empty: a copy */
-    const Var *along, *across;                  /* neighbours of the result; of the operand */
+    const Expr *turned;        /* the load that goes across */
+    Block after;               /* what is stored, of the turned element in the result; empty: a copy */
+    const Var *along, *across; /* neighbours of the result; of the operand */
+    DType dtype;
     int64_t lanes, along_extent, across_extent; /* of a square; of these loops */
+    int64_t together;                           /* squares beside each other across that fill a line */
     int64_t from_step, to_step;                 /* of the operand, along; of the result, across */
     bool overlaps[2];                           /* across, along: the last square may begin anywhere */
     bool mixed;                                 /* more than one load is turned */
@@ -22,10 +25,21 @@ typedef struct Copy {
     const Var *row, *lane; /* in the square as it is stored */
 } Copy;
 
-static bool has_whole_memory(const Lower *lower, uint32_t buffer)
+static bool has_whole_memory(const Copy *copy, uint32_t buffer)
 {
-    const Storage *storage = &lower->storage->at[lower->kernel->buffer[buffer].storage];
-    return storage->inside == NONE && !storage->has_parts && storage->dtype == DT_F32;
+    const Lower *lower = copy->lower;
+    const KernelBuffer *kept = &lower->kernel->buffer[buffer];
+    const Storage *storage = &lower->storage->at[kept->storage];
+    return storage->inside == NONE && !storage->has_parts && storage->dtype == copy->dtype && !kept->nibbles;
+}
+
+/* Of floats there are squares of vectors, of elements of other sizes of 16 bytes. */
+static int64_t square_lanes(const Target *target, DType dtype)
+{
+    int64_t size = dtype_bytes(dtype);
+    if (target->dialect != DIALECT_VECTOR)
+        return size == 8 ? 8 : 16;
+    return size == 4 ? target->lanes : 16 / size;
 }
 
 /* May one be kept where the other is, which is read for an element before that is written? */
@@ -121,14 +135,21 @@ static bool is_turned(Copy *copy)
 {
     Lower *lower = copy->lower;
     copy->store = last_store(copy->body);
-    if (!copy->store || copy->store->value->dtype != DT_F32 || !has_whole_memory(lower, copy->store->buffer))
+    if (!copy->store)
+        return false;
+    copy->dtype = copy->store->value->dtype;
+    copy->lanes = square_lanes(lower->target, copy->dtype);
+    if (!has_whole_memory(copy, copy->store->buffer))
         return false;
     for (const Stmt *stmt = copy->body->first; stmt; stmt = stmt->next)
         expr_loads(stmt->value, find_turned, copy);
-    if (!copy->turned || copy->mixed || copy->turned->dtype != DT_F32 || !has_whole_memory(lower, copy->turned->buffer))
+    if (!copy->turned || copy->mixed || copy->turned->dtype != copy->dtype ||
+        !has_whole_memory(copy, copy->turned->buffer))
         return false;
     if (copy->turned == copy->store->value)
         return true;
+    if (copy->dtype != DT_F32 || lower->target->dialect != DIALECT_VECTOR)
+        return false;
     if (copy->shares) {
         uint32_t piece = square_piece(&lower->kernel->recipe);
         if (piece == NONE)
@@ -172,20 +193,30 @@ static Block *add_loop(const Copy *copy, Block *block, const Var *var, int64_t l
     return high - low > 1 ? &stmt_for(copy->lower->arena, block, var, low, high, 1, LOOP_PARALLEL)->body : block;
 }
 
-/* A loop over the first elements of squares along one of the copy's loops. */
-static Index each_square(const Copy *copy, const Var *var, bool overlaps)
+static int64_t square_count(const Copy *copy, const Var *var, bool overlaps)
+{
+    return overlaps ? ceil_div(var->high + 1, copy->lanes) : (var->high + 1) / copy->lanes;
+}
+
+/* A loop over the squares along one of the copy's loops, `step` at a time; NULL: there is one. */
+static const Var *loop_squares(const Copy *copy, const Var *var, bool overlaps, int64_t step)
 {
     Lower *lower = copy->lower;
-    Arena *arena = lower->arena;
-    int64_t extent = var->high + 1, whole = extent / copy->lanes,
-            count = overlaps ? ceil_div(extent, copy->lanes) : whole;
-    const Var *part = index_var_new(arena, var->name, 0, count - 1);
-    bool even = count == whole;
-    lower->block = count > 1
-                       ? &stmt_for(arena, lower->block, part, 0, count, 1, even ? LOOP_PARALLEL : LOOP_SERIAL)->body
-                       : lower->block;
-    Index first = count > 1 ? index_scale(arena, index_var(arena, part), copy->lanes) : index_constant(0);
-    return lower_last_inside(lower, "first", first, extent - copy->lanes);
+    int64_t extent = var->high + 1, count = square_count(copy, var, overlaps);
+    if (count == 1)
+        return NULL;
+    const Var *part = index_var_new(lower->arena, var->name, 0, count - 1);
+    LoopKind kind = count * copy->lanes <= extent ? LOOP_PARALLEL : LOOP_SERIAL;
+    lower->block = &stmt_for(lower->arena, lower->block, part, 0, count, step, kind)->body;
+    return part;
+}
+
+/* The first element of a square */
+static Index first_of(const Copy *copy, const Var *var, const Var *square)
+{
+    Arena *arena = copy->lower->arena;
+    Index first = square ? index_scale(arena, index_var(arena, square), copy->lanes) : index_constant(0);
+    return lower_last_inside(copy->lower, "first", first, var->high + 1 - copy->lanes);
 }
 
 /* The rows of a square in the result, a vector each */
@@ -199,24 +230,53 @@ static void finish_square(const Copy *copy, Index across, Index along)
         block_substitute(arena, &each, copy->along, index_add(arena, along, index_var(arena, copy->lane)));
 }
 
-/* The squares of a row, or of several, from there on across */
-static void square_row(const Copy *copy, Index across)
+static void turn_square(const Copy *copy, Index across, Index along)
 {
     Lower *lower = copy->lower;
     Arena *arena = lower->arena;
-    Block *outer = lower->block;
-    Index along = each_square(copy, copy->along, copy->overlaps[1]);
     Index from = index_substitute(arena, copy->turned->index, copy->across, across);
     Index to = index_substitute(arena, copy->store->index, copy->across, across);
     bool apart = copy->square != NONE;
-    stmt_transpose(arena, lower->block, (uint32_t)copy->lanes, apart ? copy->square : copy->store->buffer,
-                   apart ? index_constant(0) : index_substitute(arena, to, copy->along, along),
-                   apart ? copy->lanes : copy->to_step,
-                   expr_load(arena, DT_F32, copy->turned->buffer, index_substitute(arena, from, copy->along, along)),
-                   copy->from_step);
+    stmt_transpose(
+        arena, lower->block, (uint32_t)copy->lanes, apart ? copy->square : copy->store->buffer,
+        apart ? index_constant(0) : index_substitute(arena, to, copy->along, along),
+        apart ? copy->lanes : copy->to_step,
+        expr_load(arena, copy->dtype, copy->turned->buffer, index_substitute(arena, from, copy->along, along)),
+        copy->from_step);
     if (copy->after.first)
         finish_square(copy, across, along);
-    lower_leave(lower, outer);
+}
+
+/* A row of squares, from there on across */
+static void square_row(const Copy *copy, Index across)
+{
+    Block *outer = copy->lower->block;
+    const Var *square = loop_squares(copy, copy->along, copy->overlaps[1], 1);
+    turn_square(copy, across, first_of(copy, copy->along, square));
+    lower_leave(copy->lower, outer);
+}
+
+/* Rows of squares; as many beside each other as share lines go along together. */
+static void square_rows(const Copy *copy, bool overlaps)
+{
+    Lower *lower = copy->lower;
+    Arena *arena = lower->arena;
+    int64_t count = square_count(copy, copy->across, overlaps), together = least(copy->together, count);
+    const Var *first = count > together || together == 1 ? loop_squares(copy, copy->across, overlaps, together) : NULL;
+    if (together == 1) {
+        square_row(copy, first_of(copy, copy->across, first));
+        return;
+    }
+    const Var *along = loop_squares(copy, copy->along, copy->overlaps[1], 1),
+              *square = index_var_new(arena, "beside", 0, count - 1);
+    Index from = first_of(copy, copy->along, along);
+    Stmt *loop = stmt_for(arena, lower->block, square, 0, together, 1, LOOP_SERIAL);
+    loop->low = first ? index_var(arena, first) : index_constant(0);
+    loop->high = index_add(arena, loop->low, index_constant(together));
+    loop->clamp_high = count % together != 0;
+    loop->high_most = index_constant(count);
+    lower->block = &loop->body;
+    turn_square(copy, first_of(copy, copy->across, square), from);
 }
 
 /* Threads share out rows of squares that do not overlap. */
@@ -225,7 +285,7 @@ static void squares(const Copy *copy, Block *block)
     Lower *lower = copy->lower;
     Block *outer = lower_enter(lower, block);
     bool apart = copy->overlaps[0] && lower->kernel->threads > 1 && copy->across_extent % copy->lanes;
-    square_row(copy, each_square(copy, copy->across, copy->overlaps[0] && !apart));
+    square_rows(copy, copy->overlaps[0] && !apart);
     lower_enter(lower, block);
     if (apart)
         square_row(copy, index_constant(copy->across_extent - copy->lanes));
@@ -249,17 +309,20 @@ static void rest(const Copy *copy, Block *block, int64_t across_low, int64_t acr
 
 bool lower_copy_squares(Lower *lower, const Var *const *loop, uint32_t loops, const Block *body)
 {
-    Copy copy = {.lower = lower, .body = body, .lanes = lower->target->lanes};
+    Copy copy = {.lower = lower, .body = body};
+    const Target *target = lower->target;
     bool found = false;
-    if (lower->target->dialect != DIALECT_VECTOR || lower->target->small || copy.lanes < 4 || loops < 2)
+    bool vectors = target->dialect == DIALECT_VECTOR && target->lanes >= 4;
+    if (!(vectors || target->dialect == DIALECT_C99) || target->small || target->flash || loops < 2)
         return false;
     copy.square = NONE;
-    copy.row = index_var_new(lower->arena, "row", 0, copy.lanes - 1);
-    copy.lane = index_var_new(lower->arena, "lane", 0, copy.lanes - 1);
+    copy.row = index_var_new(lower->arena, "row", 0, target->lanes - 1); /* of squares of f32 */
+    copy.lane = index_var_new(lower->arena, "lane", 0, target->lanes - 1);
     copy.along = loop[loops - 1];
     copy.along_extent = copy.along->high + 1;
     if (!is_turned(&copy))
         return false;
+    copy.together = vectors ? most(LINE_BYTES / (copy.lanes * dtype_bytes(copy.dtype)), 1) : 1;
     for (uint32_t i = loops - 1; i-- > 0 && !found;)
         found = copy.along_extent >= copy.lanes && goes_across(&copy, loop[i]);
     if (!found)
