@@ -65,6 +65,17 @@ def reduce_cases(cases):
             cases.add(op, [x], Tensor("i64", want), f"axis = 1, keep = {keep}")
         x = Tensor("f32", [[1, np.nan, 3, np.nan], [np.inf, -np.inf, np.inf, -np.inf]])
         cases.add(op, [x], Tensor("i64", function(x.values, axis=-1)))
+        for dtype in ("f32", "f16", "i8", "f64"):
+            for length in (64, 77, 333):  # long rows, with ties, of one number, and with NaN in several places
+                rows = generator(op, dtype, length).integers(0, 100, (9, length)).astype(np.float64)
+                rows[1] = rows[1] // 50
+                rows[2], rows[3, 5:], rows[4, :-1] = 7, 7, 7
+                if is_float(dtype):
+                    rows[5] = np.inf
+                    rows[6] = -np.inf
+                    rows[7, length // 2 :: 3], rows[8, -1] = np.nan, np.nan
+                x = Tensor(dtype, rows)
+                cases.add(op, [x], Tensor("i64", function(x.values, axis=-1)))
 
 
 # Contractions

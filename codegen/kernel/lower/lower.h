@@ -250,6 +250,11 @@ void lower_cover_loop(Lower *lower, const char *name, int64_t extent, LoopKind k
 typedef void LowerElement(Lower *lower, void *context, const Index *position);
 void lower_nest_each(Lower *lower, const Type *type, LowerElement *element, void *context);
 void lower_nest_each_by(Lower *lower, const Type *type, Vectorizes vectorizes, LowerElement *element, void *context);
+/* arg_row.c: does an element win against the best so far, of argmax (WORD_MAX) or argmin?  A NaN wins, the first. */
+const Expr *lower_wins(const Lower *lower, Word combine, const Expr *best, const Expr *value);
+/* The position of the first that does, at[along] over all of its dimension, in vectors along it; NULL: these would be
+ * no neighbours. */
+const Expr *lower_arg_row(Lower *lower, const Node *node, const Reduction *reduction, uint32_t along, const Index *at);
 /* squares.c: the body is a copy that turns its operand, in these loops: by squares in registers; false: it is not. */
 bool lower_copy_squares(Lower *lower, const Var *const *loop, uint32_t loops, const Block *body);
 /* Asks for what that needs where an operand that is not turned may lie where the result does. */

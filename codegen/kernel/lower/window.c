@@ -12,6 +12,8 @@ bool block_nested_vectorizes(const Block *block, const Var *var)
             return false;
         if (stmt->kind == STMT_STORE && !stmt_vectorizes(stmt, var, true))
             return false;
+        if (stmt->kind == STMT_LANES) /* is one of vectors already */
+            return false;
         if (stmt->kind == STMT_LOCAL && stmt->local->dtype != DT_F32)
             return false;
         if (stmt->kind == STMT_FOR && ((stmt->clamp_low && index_uses(stmt->low_least, var)) ||

@@ -101,6 +101,9 @@ static const Expr *window_arg(Lower *lower, const Node *node, const Reduction *r
     Index at[MAX_RANK], along = index_constant(0), zero = index_constant(0);
 
     reduced_position(reduction, position, at);
+    const Expr *of_row = lower_arg_row(lower, node, reduction, last_reduced(reduction), at);
+    if (of_row)
+        return of_row;
     bool of_columns = !reduction->reduced[from->rank - 1];
     bool vectors = lower->target->lanes > 1 && (of_columns || lower->target->dialect == DIALECT_VECTOR);
     DType counter = dtype == DT_F32 && vectors && reduced_elements(reduction, from) <= LAST_POSITION ? DT_F32 : DT_I64;
@@ -117,17 +120,18 @@ static const Expr *window_arg(Lower *lower, const Node *node, const Reduction *r
     const Local *x = lower_local(lower, "x", dtype, true);
     stmt_local(arena, lower->block, x, expr_cast(arena, dtype, lower_value(lower, node->in[0], at)));
     const Expr *b = expr_local(arena, best), *v = expr_local(arena, x);
-    bool most = reduction->combine == WORD_MAX;
-    const Expr *wins = expr_word(arena, WORD_LT, DT_BOOL, most ? b : v, most ? v : b, NULL);
-    if (dtype_is_float(dtype)) {
-        const Expr *fresh_nan = expr_word(arena, WORD_AND, DT_BOOL, expr_word(arena, WORD_NE, DT_BOOL, v, v, NULL),
-                                          expr_word(arena, WORD_EQ, DT_BOOL, b, b, NULL), NULL);
-        wins = expr_word(arena, WORD_OR, DT_BOOL, wins, fresh_nan, NULL);
+    const Expr *wins = lower_wins(lower, reduction->combine, b, v);
+    if (counter == DT_I64 &&
+        lower->target->dialect != DIALECT_CUDA) { /* one by one: few win, so that a branch is free */
+        lower_enter(lower, &stmt_where(arena, lower->block, wins)->body);
+        stmt_assign(arena, lower->block, where, zero, zero, expr_index(arena, counter, along));
+        stmt_assign(arena, lower->block, best, zero, zero, v);
+    } else {
+        stmt_assign(
+            arena, lower->block, where, zero, zero,
+            expr_word(arena, WORD_SELECT, counter, wins, expr_index(arena, counter, along), expr_local(arena, where)));
+        stmt_assign(arena, lower->block, best, zero, zero, expr_word(arena, WORD_SELECT, dtype, wins, v, b));
     }
-    stmt_assign(
-        arena, lower->block, where, zero, zero,
-        expr_word(arena, WORD_SELECT, counter, wins, expr_index(arena, counter, along), expr_local(arena, where)));
-    stmt_assign(arena, lower->block, best, zero, zero, expr_word(arena, WORD_SELECT, dtype, wins, v, b));
     lower_leave(lower, outer);
     const Expr *found = expr_local(arena, where);
     return counter == DT_F32 ? expr_cast(arena, DT_I64, expr_cast(arena, DT_I32, found)) : found;
