@@ -222,6 +222,8 @@ void lower_stores(Lower *lower, const Index *position);
 
 /* vectorize.c */
 
+/* Does it call a function that takes long? */
+bool expr_is_expensive(const Expr *expr);
 /* May the expression be computed for `lanes` consecutive values of var at once?  Vectors are of f32, and masks. */
 bool expr_vectorizes(const Expr *expr, const Var *var);
 /* Is the store one of a vector, to addresses a constant step apart: of 1, unless it is said to be any? */

@@ -100,8 +100,39 @@ static bool is_placed(const Lower *lower, const Node *node, uint32_t operand)
     return storage->inside == node->out[0] && storage->operand == operand;
 }
 
+#define MOST_TURNS 8 /* stores of a loop: text stays short */
+
+/* Elements by turns: each operand has one of those that follow each other, and no place in the result. */
+static bool has_turns(const Lower *lower, const Node *node)
+{
+    const Type *result = value_type(lower->graph, node->out[0]);
+    uint32_t axis = assembly_of(lower->graph, node).axis;
+    bool turns = !result->layout.block && shape_elements(&result->shape) > 0 && node->in_count <= MOST_TURNS;
+    for (uint32_t d = axis; d < result->shape.rank; d++)
+        turns &= result->shape.dim[d] == (d == axis ? node->in_count : 1);
+    for (uint32_t i = 0; i < node->in_count && turns; i++)
+        turns = !is_placed(lower, node, i) && value_shape(lower->graph, node->in[i])->dim[axis] == 1;
+    return turns;
+}
+
+static void turn_elements(Lower *lower, void *context, const Index *position)
+{
+    const Node *node = *(const Node *const *)context;
+    Part part = {.result = node->out[0]};
+    uint32_t axis = assembly_of(lower->graph, node).axis;
+    for (uint32_t i = 0; i < node->in_count; i++) {
+        part.operand = node->in[i];
+        part_element(lower, &part, position);
+        part.begin[axis]++;
+    }
+}
+
 static void lower_concat(Lower *lower, const Node *node)
 {
+    if (has_turns(lower, node)) {
+        lower_nest_each(lower, value_type(lower->graph, node->in[0]), turn_elements, &node);
+        return;
+    }
     const Type *result = value_type(lower->graph, node->out[0]);
     uint32_t axis = assembly_of(lower->graph, node).axis;
     Part copy = {.result = node->out[0]};

@@ -6,20 +6,12 @@
 
 #define FEW_ROUNDS 2 /* of each strand */
 
-static bool is_expensive(const Expr *expr)
-{
-    bool expensive = expr->kind == EXPR_WORD && word_is_expensive(expr->word);
-    for (uint32_t i = 0; i < 3 && !expensive; i++)
-        expensive = expr->arg[i] && is_expensive(expr->arg[i]);
-    return expensive;
-}
-
 /* What takes long to compute hides the latency by itself. */
 static bool hides_latency(const Block *block, const Expr *value)
 {
-    bool hides = is_expensive(value);
+    bool hides = expr_is_expensive(value);
     for (const Stmt *stmt = block->first; stmt && !hides; stmt = stmt->next)
-        hides = stmt->kind != STMT_LOCAL || is_expensive(stmt->value);
+        hides = stmt->kind != STMT_LOCAL || expr_is_expensive(stmt->value);
     return hides;
 }
 

@@ -1,5 +1,5 @@
 /* Elements of several sources by turns, as pixels that were channels, or each of one several times, as of an image made
- * larger: of each source a vector, interleaved where they are stored. */
+ * larger, or those of a stack behind each other: of each source a vector, interleaved where they are stored. */
 #include "kernel/lower/nest.h"
 
 #define MOST_TOGETHER 8 /* vectors that are interleaved where they are stored */
@@ -7,6 +7,7 @@
 typedef struct Turns {
     const Var *each;      /* rounds, of which every source gives an element */
     int64_t count, first; /* sources; elements before the first round */
+    bool rounds;          /* the loop is one of rounds already, a store for each source */
     Stmt store[MOST_TOGETHER];
 } Turns;
 
@@ -30,6 +31,11 @@ static bool loads_vectors(const Expr *value, const Var *each)
     return steps.near;
 }
 
+static bool stores_together(int64_t count)
+{
+    return count >= 2 && count <= MOST_TOGETHER && count != 5 && count != 7;
+}
+
 static bool see_turns(const Lower *lower, const Var *var, int64_t extent, const Block *body, Turns *turns)
 {
     const Stmt *store = body->first;
@@ -40,8 +46,7 @@ static bool see_turns(const Lower *lower, const Var *var, int64_t extent, const 
         !index_factor(store->index, var, &factor) || factor != 1)
         return false;
     turns->count = lower_cut(body, var, &turns->first);
-    if (turns->count < 2 || turns->count > MOST_TOGETHER || turns->count == 5 || turns->count == 7 ||
-        (extent - turns->first) / turns->count < 4)
+    if (!stores_together(turns->count) || (extent - turns->first) / turns->count < 4)
         return false;
     turns->each = index_var_new(lower->arena, var->name, 0, (extent - turns->first) / turns->count - 1);
     Index round = index_scale(lower->arena, index_var(lower->arena, turns->each), turns->count);
@@ -53,6 +58,26 @@ static bool see_turns(const Lower *lower, const Var *var, int64_t extent, const 
             stmt_value_vectorizes(&turns->store[j], turns->each) && loads_vectors(turns->store[j].value, turns->each);
     }
     return vectorize && index_factor(turns->store[0].index, turns->each, &factor) && factor == turns->count;
+}
+
+/* Stores of neighbours, as many as the next of each is apart. */
+static bool see_rounds(const Lower *lower, const Var *var, int64_t extent, const Block *body, Turns *turns)
+{
+    int64_t step;
+    *turns = (Turns){.each = var, .rounds = true};
+    for (const Stmt *stmt = body->first; stmt; stmt = stmt->next) {
+        int64_t j = turns->count++;
+        if (j == MOST_TOGETHER || stmt->kind != STMT_STORE || stmt->value->dtype != DT_F32 ||
+            !stmt_value_vectorizes(stmt, var) || !loads_vectors(stmt->value, var))
+            return false;
+        turns->store[j] = *stmt;
+        Index next = index_add(lower->arena, turns->store[0].index, index_constant(j));
+        if (stmt->buffer != turns->store[0].buffer || !index_eq(stmt->index, next))
+            return false;
+    }
+    return lower->target->dialect == DIALECT_VECTOR && !lower->target->small && lower->target->lanes >= 4 &&
+           stores_together(turns->count) && extent >= 4 && index_factor(turns->store[0].index, var, &step) &&
+           step == turns->count;
 }
 
 static void store_turns(Lower *lower, const Turns *turns, int64_t begin, int64_t end, int64_t lanes, LoopKind kind)
@@ -86,7 +111,7 @@ bool lower_turns(Lower *lower, const Var *var, int64_t extent, LoopKind kind, co
 {
     Turns turns;
     int64_t lanes = lower->target->lanes, done = 0;
-    if (!see_turns(lower, var, extent, body, &turns))
+    if (!see_rounds(lower, var, extent, body, &turns) && !see_turns(lower, var, extent, body, &turns))
         return false;
     int64_t rounds = turns.each->high + 1;
     plain_loop(lower, var, 0, turns.first, kind, body);
@@ -96,7 +121,7 @@ bool lower_turns(Lower *lower, const Var *var, int64_t extent, LoopKind kind, co
             store_turns(lower, &turns, done, end, lanes, kind);
         done = end;
     }
-    plain_loop(lower, var, turns.first + done * turns.count, extent, kind, body);
+    plain_loop(lower, var, turns.rounds ? done : turns.first + done * turns.count, extent, kind, body);
     return true;
 }
 

@@ -151,12 +151,30 @@ bool stmt_value_vectorizes(const Stmt *stmt, const Var *var)
     return !stmt->value || expr_vectorizes(integers ? integers : stmt->value, var);
 }
 
+bool expr_is_expensive(const Expr *expr)
+{
+    bool expensive = expr->kind == EXPR_WORD && word_is_expensive(expr->word);
+    for (uint32_t i = 0; i < 3 && !expensive; i++)
+        expensive = expr->arg[i] && expr_is_expensive(expr->arg[i]);
+    return expensive;
+}
+
+/* What takes long is computed in vectors even if these are then stored element by element. */
+static bool is_expensive(const Block *body)
+{
+    bool expensive = false;
+    for (const Stmt *stmt = body->first; stmt && !expensive; stmt = stmt->next)
+        expensive = stmt->value && expr_is_expensive(stmt->value);
+    return expensive;
+}
+
 bool block_vectorizes(const Block *body, const Var *var)
 {
+    bool any_step = is_expensive(body);
     for (const Stmt *stmt = body->first; stmt; stmt = stmt->next) {
         if (!stmt_value_vectorizes(stmt, var))
             return false;
-        if (stmt->kind == STMT_STORE && !stmt_vectorizes(stmt, var, false))
+        if (stmt->kind == STMT_STORE && !stmt_vectorizes(stmt, var, any_step))
             return false;
         if (stmt->kind != STMT_STORE && stmt->kind != STMT_LOCAL)
             return false;
