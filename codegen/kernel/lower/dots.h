@@ -47,5 +47,7 @@ const Expr *dots_scale(const Dots *d, Index depth);
  * words are; those of 4 bits are taken apart, which panels do faster.  And one row times a few long columns, whose
  * sums would be fewer than multiply-adds are under way, and which panels fill up with zeros. */
 bool dots_suits_row(const Lower *lower, const Node *node);
+/* Rows times one column, of which tiles would fill a vector with zeros. */
+bool dots_suits_column(const Lower *lower, const Node *node);
 
 #endif

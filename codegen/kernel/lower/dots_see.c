@@ -6,6 +6,7 @@
 
 #define FEW_VECTORS  2  /* of sums, which multiply-adds of a step of the depth do not fill */
 #define LONG_VECTORS 16 /* of the depth, beside which the lanes' total at its end is little */
+#define SOME_VECTORS 2  /* of it, that are worth a total for each row */
 
 static void operand_position(const Dots *d, bool right, Index depth, Index *position)
 {
@@ -94,6 +95,13 @@ bool dots_suits_row(const Lower *lower, const Node *node)
         return false;
     bool few = product.columns <= FEW_VECTORS * target->lanes && product.depth >= LONG_VECTORS * target->lanes;
     return few || type_bytes(type) > (type->dtype == DT_F32 ? target->l2_bytes : target->l1_bytes);
+}
+
+bool dots_suits_column(const Lower *lower, const Node *node)
+{
+    Product product;
+    return product_of(lower->graph, node, &product) && product.columns == 1 &&
+           product.depth >= SOME_VECTORS * lower->target->lanes;
 }
 
 /* Of elements that lie two to a byte, is the first one of even steps of the depth the low one? */
