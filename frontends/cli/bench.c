@@ -247,11 +247,10 @@ static int run(Cli *cli)
     Str word = args_value(cli, "format");
     uint32_t format = 0;
     double seconds = 2;
-    const char *allocator;
     Model model;
 
     if ((word.ptr && !cli_choose(cli, "format", word, formats, &format)) ||
-        !args_decimal(cli, "seconds", 3600, &seconds) || !program_allocator(cli, &allocator) || !program_runs_here(cli))
+        !args_decimal(cli, "seconds", 3600, &seconds) || !program_flags(cli) || !program_runs_here(cli))
         return STATUS_USAGE;
     bool picture = format == FORMAT_SVG || format == FORMAT_HTML; /* of kernels */
     Asked asked = {seconds, format, picture || args_has(cli, "kernels")};

@@ -312,11 +312,21 @@ static Str blame_of(Cli *cli, const BudgetLayer *layer, const char *kept, int64_
     return more < 0 ? blame : str_format(&cli->arena, STR_FMT ", %" PRId64 " of %s", STR_ARG(blame), more, measured);
 }
 
+/* What the caller brings may be more than any layer needs. */
+static Str ram_blame(Cli *cli, const Budget *b)
+{
+    const BudgetLayer *layer = budget_ram_blame(b);
+    int64_t of_layer = layer ? layer->arena + most(layer->stack, 0) : 0;
+    if (b->widest->inputs + b->widest->outputs <= of_layer)
+        return blame_of(cli, layer, "arena", layer ? layer->arena : 0, "stack", layer ? layer->stack : 0);
+    return str_format(&cli->arena, "the caller's arrays take most: %" PRId64 " of inputs, %" PRId64 " of outputs",
+                      b->widest->inputs, b->widest->outputs);
+}
+
 void budget_check(Cli *cli, Str path, const Budget *b)
 {
-    const BudgetLayer *ram = budget_ram_blame(b), *flash = budget_flash_blame(b);
-    complain(cli, path, "RAM", budget_ram(b), b->ram_limit,
-             blame_of(cli, ram, "arena", ram ? ram->arena : 0, "stack", ram ? ram->stack : 0));
+    const BudgetLayer *flash = budget_flash_blame(b);
+    complain(cli, path, "RAM", budget_ram(b), b->ram_limit, ram_blame(cli, b));
     complain(cli, path, "flash", budget_flash(b), b->flash_limit,
              blame_of(cli, flash, "weights", flash ? flash->weights : 0, "code", flash ? flash->code : 0));
 }

@@ -282,7 +282,7 @@ static int take_request(Cli *cli, Request *request)
         return cli_usage(cli, "-o wants a folder");
     if (depfile.ptr && !depfile.len)
         return cli_usage(cli, "--depfile wants a file");
-    if (!take_parts(cli, &request->parts) || !program_take_form(cli, &request->form) ||
+    if (!program_flags(cli) || !take_parts(cli, &request->parts) || !program_take_form(cli, &request->form) ||
         !take_byte_order(cli, &request->order) || !take_name(cli, &request->name))
         return STATUS_USAGE;
     fallback = settle(cli, &request->parts);

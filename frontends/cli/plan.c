@@ -120,7 +120,7 @@ typedef struct Making { /* of the program */
 static int compile(Cli *cli, Model *model, Making how, int64_t capacity, Program *program)
 {
     CompileOptions options;
-    int status = model_load(cli, WEIGHTS_SOME, model);
+    int status = program_flags(cli) ? model_load(cli, WEIGHTS_SOME, model) : STATUS_USAGE;
 
     if (status == STATUS_OK)
         status = program_options(cli, model, "generic", how.form, &options);

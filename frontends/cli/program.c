@@ -120,6 +120,15 @@ static bool program_threads(Cli *cli, CompileOptions *options)
     return true;
 }
 
+bool program_flags(Cli *cli)
+{
+    int64_t number = 0;
+    const char *allocator;
+    return program_compiler(cli) && (!args_takes(cli, "allocator") || program_allocator(cli, &allocator)) &&
+           (!args_takes(cli, "memory-limit") || args_bytes(cli, "memory-limit", &number)) &&
+           (!args_takes(cli, "threads") || args_number(cli, "threads", 1, NNC_MOST_THREADS, &number));
+}
+
 static bool take_size(Cli *cli, const Target **target)
 {
     if (!args_takes(cli, "size") || !args_has(cli, "size"))

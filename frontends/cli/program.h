@@ -27,6 +27,9 @@ bool program_allocator(Cli *cli, const char **allocator);
 /* What --weights asks for, or WEIGHTS_AUTO; false after a usage error. */
 bool program_take_form(Cli *cli, WeightsForm *form);
 
+/* Are the flags well-formed that say how to compile, and need no model for that?  False after a usage error. */
+bool program_flags(Cli *cli);
+
 /* Does --cc, where it is given, name a compiler?  False after a usage error. */
 bool program_compiler(Cli *cli);
 

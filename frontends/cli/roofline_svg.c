@@ -230,8 +230,9 @@ void roofline_print_svg(Text *out, const Roofline *roofline)
                 "<rect class=\"paper\" width=\"%.0f\" height=\"%.0f\"/>\n<text class=\"head\" x=\"%.0f\" y=\"34\">",
                 WIDTH, HEIGHT, style, WIDTH, HEIGHT, LEFT);
     plan_escape_xml(out, roofline->model);
-    text_printf(out, "</text>\n<text class=\"sub\" x=\"%.0f\" y=\"55\">%s, one core, %s a run, %u kernels</text>\n",
-                LEFT, roofline->target, roofline_seconds(a, roofline->second), roofline->count);
+    text_printf(out, "</text>\n<text class=\"sub\" x=\"%.0f\" y=\"55\">%s, one core, %s a run, %u kernel%s</text>\n",
+                LEFT, roofline->target, roofline_seconds(a, roofline->second), roofline->count,
+                roofline->count == 1 ? "" : "s");
     put_legend(&chart);
     put_axes(&chart);
     put_roofs(&chart);

@@ -232,15 +232,13 @@ static int run(Cli *cli)
     Str target = args_value(cli, "target");
     bool reference = target.ptr && str_is(target, "reference");
     int64_t top = 0;
-    const char *allocator;
     static const char *const of_compiled[] = {"check", "time", NULL};
 
     if (target.ptr && !reference && !program_target_named(cli, target, "reference"))
         return STATUS_USAGE;
     if (reference && !args_exclude(cli, "target reference", of_compiled))
         return STATUS_USAGE;
-    if (!args_number(cli, "top", 1, 64, &top) || !program_allocator(cli, &allocator) ||
-        (!reference && !program_runs_here(cli)))
+    if (!args_number(cli, "top", 1, 64, &top) || !program_flags(cli) || (!reference && !program_runs_here(cli)))
         return STATUS_USAGE;
     int status = model_load(cli, WEIGHTS_ALL, &model);
     if (status != STATUS_OK)

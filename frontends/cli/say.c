@@ -78,6 +78,11 @@ bool cli_choose(Cli *cli, const char *flag, Str word, const char *const *list, u
         }
         text_printf(&known, "%s%s", count ? ", " : "", list[count]);
     }
+    if (!word.len) {
+        cli_usage(cli, "--%s wants one of %s", flag, known.ptr ? known.ptr : "");
+        text_free(&known);
+        return false;
+    }
     const char *near = cli_nearest(word, list, count);
     cli_usage(cli, "--%s: unknown `" STR_FMT "`%s%s%s; known: %s", flag, STR_ARG(word), near ? "; did you mean `" : "",
               near ? near : "", near ? "`?" : "", known.ptr ? known.ptr : "");

@@ -375,9 +375,8 @@ static int run(Cli *cli)
     Model model;
     Trainer trainer;
     int64_t seed, batch;
-    const char *allocator;
 
-    if (!program_allocator(cli, &allocator) || !program_runs_here(cli))
+    if (!program_flags(cli) || !program_runs_here(cli))
         return STATUS_USAGE;
     int status = take_flags(cli, &trainer, &seed, &batch);
     if (status == STATUS_OK)

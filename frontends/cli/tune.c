@@ -5,6 +5,7 @@
 #include "cli/clock.h"
 #include "cli/folder.h"
 #include "cli/halt.h"
+#include "cli/roofline.h"
 #include "cli/terminal.h"
 #include "cli/tune_search.h"
 #include "plan/report.h"
@@ -19,7 +20,8 @@ static bool take_earlier(Cli *cli, Str path, const Target *target, Tune *tune)
 
 static void put_time(Text *out, double second)
 {
-    text_printf(out, "%9.1f", second * 1e6);
+    char time[32];
+    text_printf(out, "%9s", roofline_seconds(time, second));
 }
 
 static void print_group(Text *out, const TuneGroup *group)
@@ -52,7 +54,7 @@ static void print_search(Text *out, const TuneSearch *s)
                 s->complete     ? ""
                 : halt_signal() ? "; a signal came before all were"
                                 : "; the time was over before all were");
-    text_printf(out, "  %9s%9s  microseconds before and after, by kernel (how often)\n", "before", "after");
+    text_printf(out, "  %9s%9s  by kernel (how often)\n", "before", "after");
     for (uint32_t g = 0; g < s->group_count; g++)
         print_group(out, &s->group[g]);
     text_printf(out, "  ");
@@ -123,11 +125,9 @@ static int tune_model(Cli *cli, const Model *model, double seconds, double limit
 static int run(Cli *cli)
 {
     int64_t milliseconds = 200, limit = 300;
-    const char *allocator;
     Model model;
     if (!args_number(cli, "milliseconds", 1, 60000, &milliseconds) ||
-        !args_number(cli, "time-limit", 1, 86400, &limit) || !program_allocator(cli, &allocator) ||
-        !program_runs_here(cli))
+        !args_number(cli, "time-limit", 1, 86400, &limit) || !program_flags(cli) || !program_runs_here(cli))
         return STATUS_USAGE;
     int status = model_load(cli, WEIGHTS_ALL, &model);
     return status == STATUS_OK ? tune_model(cli, &model, (double)milliseconds * 1e-3, (double)limit) : status;
