@@ -60,11 +60,12 @@ typedef struct Attr {
 /* What the text said of a call: the composite's name, its label and its constant arguments, so that it prints again. */
 typedef struct Call {
     Str name, label;
-    const Str *before; /* per operand, what stands between the one before and it: `, `, `, mask = `, `xs = [` */
-    Str rest;          /* what stands after the last one: `, axis = 1` */
-    bool library;      /* its function is one of nn.nnc */
-    bool checkpoint;   /* gradients compute again what they need of it, from its operands */
-    bool kept;         /* ... but not of this one, which stands in such a call: the pass remat puts nodes in it */
+    const Str *before;      /* per operand, what stands between the one before and it: `, `, `, mask = `, `xs = [` */
+    Str rest;               /* what stands after the last one: `, axis = 1` */
+    bool library;           /* its function is one of nn.nnc */
+    bool checkpoint;        /* gradients compute again what they need of it, from its operands */
+    bool kept;              /* ... but not of this one, which stands in such a call: the pass remat puts nodes in it */
+    struct Graph *gradient; /* what its function says that is (node_has_gradient), or NULL */
 } Call;
 
 /* A call that expand has replaced by its body, for those who name what came of it; between the passes remat and grad
@@ -98,8 +99,8 @@ typedef struct Node {
     uint32_t in_count, out_count, sub_count;
     ValueId *in, *out;
     const Attr *attr;       /* op_attr_count(op) of them */
-    Graph **sub;            /* CONTROL: sub-graphs; call has one, whose inputs are the operands in order, and may
-                               have another (node_has_gradient); of while and case see op.def */
+    Graph **sub;            /* CONTROL: sub-graphs; call has one, whose inputs are the operands in order; of while and
+                               case see op.def */
     const Call *call;       /* OP_CALL, OP_MINIMIZE: what the text says */
     uint32_t from;          /* the call whose body it comes from, in Graph.inlined, or NONE */
     uint32_t kernel;        /* nodes of one number form one kernel; set by fuse; NONE before */
@@ -205,11 +206,11 @@ static inline bool node_is_minimize(const Node *node)
     return node->op == OP_MINIMIZE;
 }
 
-/* A call of a function with a gradient of its own: sub-graph 1, of the operands, the results, and what reaches those.
- */
+/* A call of a function with a gradient of its own: a graph of the operands, the results, and what reaches those.  Calls
+ * share it, and may stand in it themselves; so walks over nodes do not go there. */
 static inline bool node_has_gradient(const Node *node)
 {
-    return node->op == OP_CALL && node->sub_count == 2;
+    return node->op == OP_CALL && node->call->gradient;
 }
 
 /* A loop or a branch: its sub-graphs are part of this graph, and a graph's params and states are not in them, but

@@ -105,12 +105,11 @@ static bool verify_node(Verifier *v, NodeId n)
     const char *complaint = node_has_bodies(node) ? graph_verify_bodies(graph, node) : NULL;
     if (complaint)
         return wrong(v, str_from(complaint), n);
-    if (node->op == OP_CALL &&
-        (node->sub_count < 1 || node->sub_count > 2 || !node->call || node->sub[0]->input_count != node->in_count ||
-         node->sub[0]->output_count != node->out_count))
+    if (node->op == OP_CALL && (node->sub_count != 1 || !node->call || node->sub[0]->input_count != node->in_count ||
+                                node->sub[0]->output_count != node->out_count))
         return wrong(v, STR("call and callee differ in node"), n);
-    if (node_has_gradient(node) && (node->sub[1]->input_count != node->in_count + 2 * node->out_count ||
-                                    node->sub[1]->output_count != node->in_count))
+    if (node_has_gradient(node) && (node->call->gradient->input_count != node->in_count + 2 * node->out_count ||
+                                    node->call->gradient->output_count != node->in_count))
         return wrong(v, STR("call and gradient differ in node"), n);
     if (node->op == OP_MINIMIZE && (node->sub_count != 1 || !node->call ||
                                     node->sub[0]->input_count != node->in_count - 1 + 2 * node->sub[0]->output_count))

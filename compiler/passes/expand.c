@@ -6,7 +6,7 @@
  * it stood in (Graph.inlined).
  * Each minimize becomes a grad, its body, and updates; those of one loss have one grad.
  * Each stack becomes a concat of reshapes, so no later pass and no target needs to know of it.
- * A call of a function with a gradient of its own stays until the pass grad has seen it; its gradient is expanded.
+ * A call of a function with a gradient of its own stays until the pass grad has seen it.
  * Bodies of loops and branches follow, from the outside in: what a call there brings of params, states and arrays
  * becomes the graph's own, too, and is captured. */
 #include "passes/pass.h"
@@ -127,8 +127,6 @@ static Str inner_name(Expander *e, Str prefix, Str name)
     return map_get(&e->name, full) == MAP_NONE ? full : (Str){0};
 }
 
-static void expand_gradient(Expander *e, Node *call);
-
 static void copy_node(Expander *e, const Graph *body, const Node *from, ValueId *map, Str prefix, uint32_t inlined)
 {
     Graph *graph = e->graph;
@@ -149,8 +147,6 @@ static void copy_node(Expander *e, const Graph *body, const Node *from, ValueId 
             map_add(&e->name, name, node.out[i]);
         map[from->out[i]] = node.out[i];
     }
-    if (node_has_gradient(&node))
-        expand_gradient(e, &node);
     if (node_has_bodies(&node)) { /* which calls may share */
         node.sub = ARENA_ARRAY(arena, Graph *, node.sub_count);
         for (uint32_t i = 0; i < node.sub_count; i++)
@@ -407,10 +403,7 @@ static void expand_own(Expander *e)
             old[n].in[i] = map[old[n].in[i]];
         uint32_t axis;
         e->expanded += node_is_stack(graph, &old[n], &axis);
-        Node node = old[n];
-        if (node_has_gradient(&node))
-            expand_gradient(e, &node);
-        append_node(e, node);
+        append_node(e, old[n]);
     }
     for (uint32_t i = 0; i < graph->output_count; i++)
         graph->output[i].value = map[graph->output[i].value];
@@ -446,16 +439,13 @@ static void expand_bodies(Expander *e, NodeId n)
     }
 }
 
-/* The gradient stands alone: it has no leaves but constants.  Calls may share it. */
-static void expand_gradient(Expander *e, Node *call)
+/* The gradient stands alone: it has no leaves but constants. */
+Graph *pass_expand_gradient(const Node *call, PassContext *context)
 {
-    Arena *arena = e->graph->module->arena;
-    Graph *gradient = graph_clone(call->sub[1]);
-    Expander inner = open_expander(gradient, e->scratch);
-    inner.all = e->all;
-    call->sub = arena_copy(arena, call->sub, 2 * sizeof *call->sub);
-    call->sub[1] = gradient;
-    expand_nest(&inner);
+    Graph *gradient = graph_clone(call->call->gradient);
+    Expander e = open_expander(gradient, context->scratch);
+    expand_nest(&e);
+    return gradient;
 }
 
 /* Is there anything that asks for a gradient?  Calls share callees: each is looked at once. */

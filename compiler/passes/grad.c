@@ -157,9 +157,8 @@ static void append_body(Graph *graph, const Node *call, const Graph *body, const
 }
 
 /* Its nodes at the end of the graph; loops among them keep their tapes, for gradients of gradients. */
-static void append_gradient(Grad *g, const Node *call, const ValueId *in, ValueId *out)
+static void append_gradient(Grad *g, const Node *call, const Graph *gradient, const ValueId *in, ValueId *out)
 {
-    const Graph *gradient = call->sub[1];
     NodeId copy = g->graph->node_count;
     append_body(g->graph, call, gradient, in, out);
     for (NodeId n = 0; n < gradient->node_count; n++) {
@@ -171,11 +170,16 @@ static void append_gradient(Grad *g, const Node *call, const ValueId *in, ValueI
     }
 }
 
+static const Graph *prepared_gradient(GradPass *pass, const Node *call);
+
 /* A function with a gradient of its own says it itself. */
-static void ask_call(Grad *g)
+static bool ask_call(Grad *g)
 {
     Reverse *r = &g->reverse;
     const Node *call = &r->node;
+    const Graph *gradient = prepared_gradient(g->pass, call);
+    if (!gradient)
+        return false;
     ValueId *in = ARENA_ARRAY(g->scratch, ValueId, call->in_count + 2 * call->out_count);
     ValueId *out = ARENA_ARRAY(g->scratch, ValueId, call->in_count);
     memcpy(in, call->in, call->in_count * sizeof *in);
@@ -185,10 +189,11 @@ static void ask_call(Grad *g)
         in[call->in_count + call->out_count + i] =
             r->down[i] != NONE ? r->down[i] : reverse_full(r, type->dtype, &type->shape, 0);
     }
-    append_gradient(g, call, in, out);
+    append_gradient(g, call, gradient, in, out);
     for (uint32_t i = 0; i < call->in_count; i++)
         if (r->wanted[i])
             reverse_give(r, i, out[i]);
+    return true;
 }
 
 /* Who reads a value is asked before it. */
@@ -225,9 +230,9 @@ static bool ask(Grad *g, const Node *node)
     g->reverse.down = down;
     g->reverse.wanted = wanted;
     g->reverse.count = 0;
-    if (node_has_gradient(node))
-        ask_call(g);
-    else if (!(node_has_bodies(node) ? grad_reverse_control(g->pass, &g->reverse) : op_reverse(&g->reverse)))
+    if (!(node_has_gradient(node) ? ask_call(g)
+          : node_has_bodies(node) ? grad_reverse_control(g->pass, &g->reverse)
+                                  : op_reverse(&g->reverse)))
         return false;
     for (uint32_t i = 0; i < g->reverse.count; i++)
         if (wanted[g->reverse.adjoint[i].operand])
@@ -387,7 +392,7 @@ static bool resolve(GradPass *pass, Graph *graph)
 
 static bool grad_nest(GradPass *pass, Graph *graph);
 
-/* What a function says its gradient is, which stands alone: gradients that it asks for, and tapes of its loops. */
+/* Gradients that it asks for, and tapes of its loops. */
 static bool prepare_gradient(GradPass *pass, Graph *gradient)
 {
     bool asks = has_gradients(gradient);
@@ -402,6 +407,26 @@ static bool prepare_gradient(GradPass *pass, Graph *gradient)
     return true;
 }
 
+/* What a function says its gradient is, when the first gradient asks for it: calls of functions of its kind in it,
+ * which may be of the same one, wait until gradients of gradients do. */
+static const Graph *prepared_gradient(GradPass *pass, const Node *call)
+{
+    Graph *said = call->call->gradient;
+    Str key = map_key(arena_copy(pass->arena, &said, sizeof said), sizeof said);
+    uint32_t known = map_get(&pass->prepared_at, key), at = pass->prepared_count;
+    if (known != MAP_NONE && !pass->prepared[known])
+        diag_error(said->module->diag, call->place, "the gradient of " STR_FMT " is made of itself",
+                   STR_ARG(call->call->name));
+    if (known != MAP_NONE)
+        return pass->prepared[known];
+    map_put(&pass->prepared_at, key, at);
+    ARENA_PUSH(pass->arena, pass->prepared, pass->prepared_count, pass->prepared_capacity, NULL);
+    Graph *gradient = pass_expand_gradient(call, pass->context);
+    if (!prepare_gradient(pass, gradient))
+        return NULL;
+    return pass->prepared[at] = gradient;
+}
+
 /* From the inside out: those around see the nodes. */
 static bool grad_nest(GradPass *pass, Graph *graph)
 {
@@ -410,8 +435,6 @@ static bool grad_nest(GradPass *pass, Graph *graph)
         const Node *node = &graph->node[n];
         for (uint32_t i = 0; node_has_bodies(node) && i < node->sub_count && good; i++)
             good = grad_nest(pass, node->sub[i]);
-        if (good && !node->dead && node_has_gradient(node))
-            good = prepare_gradient(pass, node->sub[1]);
     }
     return good && (!has_gradients(graph) || resolve(pass, graph));
 }
@@ -423,7 +446,8 @@ bool grad_all(Graph *graph, PassContext *context)
                      .arena = &arena,
                      .taped = {.arena = &arena},
                      .sums = {.arena = &arena},
-                     .wanted = {.arena = &arena}};
+                     .wanted = {.arena = &arena},
+                     .prepared_at = {.arena = &arena}};
     grad_sink(graph, context->scratch);
     bool good = grad_nest(&pass, graph);
     arena_free(&arena);

@@ -20,8 +20,11 @@ typedef struct GradPass {
     Map taped;    /* a loop with a tape, by graph and result 0, to which of these: */
     Tape *tape;   /* (a list) */
     uint32_t tape_count, tape_capacity;
-    Map sums;   /* results of loops backward that add up from zero all that reaches a value, by graph and result */
-    Map wanted; /* values that some grad is with respect to: others see them as they are, no copies */
+    Map sums;        /* results of loops backward that add up from zero all that reaches a value, by graph and result */
+    Map wanted;      /* values that some grad is with respect to: others see them as they are, no copies */
+    Map prepared_at; /* what functions say their gradients are, to which of these: */
+    Graph **prepared; /* (a list) the same as it is appended; NULL while it is made */
+    uint32_t prepared_count, prepared_capacity;
 } GradPass;
 
 typedef struct Taped { /* a value that is not computed again */

@@ -64,6 +64,9 @@ bool pass_run(const PassRow *pass, Graph *graph, PassContext *context);
  */
 Graph *pass_reference(const Graph *graph);
 
+/* What the function that is called says its gradient is, with all calls expanded but those of its kind: a clone. */
+Graph *pass_expand_gradient(const Node *call, PassContext *context);
+
 /* Calls of functions with gradients of their own, which expand leaves to the pass grad, replaced by their bodies. True:
  * some of these ask for gradients, and the calls in them are still there. */
 bool pass_expand_rest(Graph *graph, PassContext *context);

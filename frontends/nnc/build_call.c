@@ -268,7 +268,7 @@ static void put_formal(CallText *call, Str name, const Thing *thing, bool by_nam
 }
 
 /* Operands stand first, by position as long as the parameters before them are operands too; then constants by name. */
-static const Call *describe_call(Builder *b, const Binder *binder, CallText *text)
+static const Call *describe_call(Builder *b, const Binder *binder, CallText *text, Graph *gradient)
 {
     const AstFunction *function = binder->function;
     Call *call = ARENA_NEW(b->arena, Call);
@@ -290,6 +290,7 @@ static const Call *describe_call(Builder *b, const Binder *binder, CallText *tex
     call->rest = build_take_text(text);
     call->library = str_is(function->file->path, "nn");
     call->checkpoint = binder->call->checkpoint;
+    call->gradient = gradient;
     return call;
 }
 
@@ -305,21 +306,20 @@ static bool claim_given(Builder *b, const Binder *binder, ValueId value, Str par
 
 static Thing add_call(Builder *b, const Binder *binder, const Callee *callee)
 {
-    Graph *graph = b->frame->graph, *body = callee->body, *gradient = callee->gradient;
+    Graph *graph = b->frame->graph, *body = callee->body;
     CallText text = {.b = b};
 
     text.in = ARENA_ARRAY(b->scratch, ValueId, body->input_count);
     text.before = ARENA_ARRAY(b->arena, Str, body->input_count);
-    const Call *call = describe_call(b, binder, &text);
+    const Call *call = describe_call(b, binder, &text, callee->gradient);
     if (text.count < body->input_count)
         text.in[text.count] = build_guard(b, binder->call->place);
     NodeId id =
         graph_add_node(graph, OP_CALL, text.in, body->input_count, NULL, body->output_count, binder->call->place);
     Node *node = graph_node(graph, id);
-    node->sub = ARENA_ARRAY(b->arena, Graph *, 2);
+    node->sub = ARENA_ARRAY(b->arena, Graph *, 1);
     node->sub[0] = body;
-    node->sub[1] = gradient;
-    node->sub_count = gradient ? 2 : 1;
+    node->sub_count = 1;
     node->call = call;
     text_free(&text.text);
     for (uint32_t i = 0; i < body->input_count; i++)
@@ -372,29 +372,26 @@ static bool build_callee(Builder *b, Binder *binder, Callee *callee)
     return ok;
 }
 
-/* The body, and the gradient if the function has one of its own. */
-static bool build_whole_callee(Builder *b, Binder *binder, Callee *callee)
+/* The body, and the gradient if the function has one of its own: other calls find it before it is built, for it may
+ * come to them itself. */
+static bool build_whole_callee(Builder *b, Binder *binder, Str key, Callee *callee)
 {
-    uint32_t steps = b->steps;
     if (!build_callee(b, binder, callee))
         return false;
     bool own = binder->function->gradient && callee->body && callee->body->input_count;
-    if (!own || !b->frame->graph) /* of constants nobody asks for gradients */
-        return true;
-    callee->gradient = build_own_gradient(b, binder, callee);
-    callee->steps = b->steps - steps;
-    return callee->gradient != NULL;
+    own &= b->frame->graph != NULL; /* of constants nobody asks for gradients */
+    if (own)
+        callee->gradient = graph_new(b->module, (Str){0});
+    build_share_keep(b, key, callee);
+    return !own || build_own_gradient(b, binder, callee);
 }
 
 static bool find_callee(Builder *b, Binder *binder, Callee *callee)
 {
     Text text = {0};
     Str key = build_share_key(b, binder, &text);
-    bool good;
-    if (build_share_find(b, binder, key, callee))
-        good = build_step(b, binder->call->place, callee->steps);
-    else if ((good = build_whole_callee(b, binder, callee)))
-        build_share_keep(b, key, callee);
+    bool good = build_share_find(b, binder, key, callee) ? build_step(b, binder->call->place, callee->steps)
+                                                         : build_whole_callee(b, binder, key, callee);
     text_free(&text);
     return good;
 }

@@ -20,7 +20,7 @@ typedef struct Binder {
 typedef struct Callee {
     Graph *body; /* NULL where all results are constants */
     Results results;
-    Graph *gradient;      /* its own, or NULL */
+    Graph *gradient;      /* its own, empty until it is built, or NULL */
     const bool *updated;  /* per input of the body */
     uint32_t steps;       /* that it took to build */
     uint32_t label_reads; /* of it and of calls in it */
@@ -65,9 +65,9 @@ bool build_claim_param(Builder *b, Str full, Place place);
 
 /* build_own.c: has it, or a call in it, params, states or updates? */
 bool build_keeps_values(const Graph *graph);
-/* The function's own gradient for what is given; inputs are the tensors that it takes, its results, and
- * what reaches those.  NULL after errors. */
-Graph *build_own_gradient(Builder *b, Binder *binder, const Callee *callee);
+/* The function's own gradient for what is given, into callee->gradient; inputs are the tensors that it takes, its
+ * results, and what reaches those.  False after errors. */
+bool build_own_gradient(Builder *b, Binder *binder, const Callee *callee);
 
 /* build_share.c: what the call is given as bytes, which lie in the text; empty where it shares no body. */
 Str build_share_key(Builder *b, const Binder *binder, Text *text);

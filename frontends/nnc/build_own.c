@@ -39,20 +39,18 @@ static bool gives_tensors(Builder *b, const AstFunction *own, const Results *res
     return true;
 }
 
-Graph *build_own_gradient(Builder *b, Binder *binder, const Callee *callee)
+bool build_own_gradient(Builder *b, Binder *binder, const Callee *callee)
 {
     const AstFunction *function = binder->function, *own = function->gradient;
     const Graph *body = callee->body;
     Frame frame, *outer = b->frame;
     uint32_t errors = b->diag->error_count;
     if (!gives_tensors(b, own, &callee->results))
-        return NULL;
-    if (own->formal_count != function->result_count) {
-        build_complain(b, own->place, "the gradient takes %u tensor%s, one for each of the %u result%s",
-                       own->formal_count, own->formal_count == 1 ? "" : "s", function->result_count,
-                       function->result_count == 1 ? "" : "s");
-        return NULL;
-    }
+        return false;
+    if (own->formal_count != function->result_count)
+        return build_complain(b, own->place, "the gradient takes %u tensor%s, one for each of the %u result%s",
+                              own->formal_count, own->formal_count == 1 ? "" : "s", function->result_count,
+                              function->result_count == 1 ? "" : "s");
     ArenaMark mark = arena_mark(&b->scopes);
     build_enter_call(b, &frame, binder);
     bool good = build_bind_formals(b, binder, outer->graph);
@@ -71,5 +69,6 @@ Graph *build_own_gradient(Builder *b, Binder *binder, const Callee *callee)
         build_renumber(b);
     b->frame = outer;
     arena_reset(&b->scopes, mark);
-    return good && check_gradient(b, binder, body, frame.graph) ? frame.graph : NULL;
+    *callee->gradient = *frame.graph;
+    return good && check_gradient(b, binder, body, frame.graph);
 }

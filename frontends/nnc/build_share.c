@@ -2,7 +2,8 @@
  * makes params, whose names are the call's, each has a copy with its own names, and seeds that are made of these.
  *
  * What updates something, or asks for its label for another end, is built for each call.  The user's own functions may
- * call themselves, and so stay within the limit on depth. */
+ * call themselves, and so stay within the limit on depth; those with gradients of their own are shared, since these may
+ * come to the same call again. */
 #include "frontends/nnc/build_call.h"
 
 static void put_bytes(Text *key, const void *bytes, size_t count)
@@ -46,7 +47,8 @@ static void put_thing(Text *key, const Graph *graph, const Thing *thing)
 
 Str build_share_key(Builder *b, const Binder *binder, Text *key)
 {
-    if (!str_is(binder->function->file->path, "nn") || !b->frame->graph)
+    bool shares = binder->function->gradient || str_is(binder->function->file->path, "nn");
+    if (!shares || !b->frame->graph)
         return (Str){0};
     put_bytes(key, &binder->function, sizeof binder->function);
     put_bytes(key, &b->frame->nesting, sizeof b->frame->nesting);

@@ -13,7 +13,7 @@ static bool needs_passes(const Graph *graph)
             continue;
         if (node_is_gradient(node) || node_is_minimize(node))
             return true;
-        for (uint32_t s = 0; s < node->sub_count && !(s && node_has_gradient(node)); s++)
+        for (uint32_t s = 0; s < node->sub_count; s++)
             if (needs_passes(node->sub[s]))
                 return true;
     }
