@@ -242,11 +242,20 @@ def array_cases():
     yield Case("matmul", "dft(x0, 1, onesided = true)", [(2, 6, 1)])
     definite = "x0 @ transpose(x0) + eye(3, dtype = f64) * 2.0"
     yield Case("while", "solve(x0 + eye(3, dtype = f64) * 4.0, x1)", [(3, 3), (3, 2)], -1, 1)
+    yield Case("while", "solve(x0 + eye(3, dtype = f64) * 4.0, x1)", [(2, 3, 3), (2, 3, 4)], -1, 1)
+    yield Case("while", "solve(x0 + eye(35, dtype = f64) * 9.0, x1)", [(35, 35), (35, 1)], -1, 1)
+    yield Case("while", "inverse(x0 + eye(3, dtype = f64) * 3.0)", [(2, 3, 3)], -1, 1)
     yield Case("while", "determinant(x0 + eye(3, dtype = f64) * 2.0)", [(3, 3)], -1, 1)
+    yield Case("while", "determinant(x0 + eye(9, dtype = f64) * 2.0)", [(2, 9, 9)], -1, 1)  # by the inverse
+    yield Case("while", "log_determinant(x0 + eye(3, dtype = f64) * 2.0)", [(2, 3, 3)], -1, 1)
     yield Case("while", "pairwise_coupling(x0)", [(2, 3, 3)], 0.1, 0.9)
     yield Case("while", f"cholesky({definite})", [(3, 3)], -1, 1)
+    yield Case("while", "cholesky(x0 + eye(3, dtype = f64) * 4.0)", [(2, 3, 3)], -1, 1)
+    yield Case("while", "cholesky(x0 * 0.1 + eye(35, dtype = f64) * 2.0)", [(35, 35)], -1, 1)
     yield Case("log", "lgamma(x0)", [(5,)], 0.3, 9)
     yield Case("while", "triangular_solve(x0 + eye(3, dtype = f64) * 4.0, x1, lower = false)", [(3, 3), (3, 2)], -1, 1)
+    yield Case("while", "triangular_solve(x0 + eye(3, dtype = f64) * 4.0, x1, unit = true)", [(2, 3, 3), (2, 3, 4)], -1, 1)
+    yield Case("while", "triangular_solve(x0 * 0.1 + eye(35, dtype = f64) * 2.0, x1)", [(35, 35), (35, 2)], -1, 1)
 
 
 def all_cases():
