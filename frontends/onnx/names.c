@@ -113,6 +113,28 @@ const char *onnx_unique(Onnx *onnx, const char *name)
     return wish.ptr;
 }
 
+/* `add_3` of a node called node_add_3: PyTorch's exporter by `torch.export` calls all results after their ops. */
+void onnx_find_naming(Onnx *onnx)
+{
+    static const char prefix[] = "node_";
+    size_t length = sizeof prefix - 1;
+    const Onnx__GraphProto *graph = onnx->model->graph;
+    for (size_t n = 0; n < graph->n_node && !onnx->named_by_ops; n++) {
+        const Onnx__NodeProto *node = graph->node[n];
+        const char *result = node->n_output && *node->output[0] ? node->output[0] : NULL;
+        onnx->named_by_ops =
+            node->name && result && strncmp(node->name, prefix, length) == 0 && strcmp(node->name + length, result) == 0;
+    }
+}
+
+const char *onnx_unique_result(Onnx *onnx, const char *name)
+{
+    const char *unique = onnx_unique(onnx, name);
+    if (onnx->named_by_ops && !strchr(name, '.') && map_get(&onnx->outputs, str_from(name)) == MAP_NONE)
+        map_put(&onnx->made, str_from(unique), 1);
+    return unique;
+}
+
 /* An input or a result of the model. */
 void onnx_note_renamed(Onnx *onnx, const char *file_name, Str name)
 {

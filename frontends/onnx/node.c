@@ -219,7 +219,7 @@ const char *onnx_out(OnnxNode *node, uint32_t i)
         return onnx_temp(node, "unused");
     if (!node->out_name[i])
         node->out_name[i] =
-            onnx->block->folding ? onnx_text(node, "result%u", i) : onnx_unique(onnx, onnx_result_name(node, i));
+            onnx->block->folding ? onnx_text(node, "result%u", i) : onnx_unique_result(onnx, onnx_result_name(node, i));
     return node->out_name[i];
 }
 
