@@ -72,13 +72,26 @@ static bool are_distinct(const Repeat *r, const RepeatBlock *b)
     return true;
 }
 
+typedef enum Counting { /* which names say what the label is */
+                        COUNT_ALL,
+                        COUNT_GIVEN,
+                        COUNT_PATHS, /* given, with a path: `unsqueeze_14`, a constant that an exporter has worked out,
+                                        is renamed beside these */
+} Counting;
+
+static bool counts(const RepeatName *name, Counting which)
+{
+    return which == COUNT_ALL ||
+           (name->given && (which == COUNT_GIVEN || memchr(name->text[0].ptr, '.', name->text[0].len)));
+}
+
 /* With a prefix of so many parts in the first instance: for all names that count. */
-static bool split_names(RepeatBlock *b, uint32_t parts, bool all)
+static bool split_names(RepeatBlock *b, uint32_t parts, Counting which)
 {
     bool first = true;
     for (uint32_t i = 0; i < b->name_count; i++) {
         RepeatName *name = &b->name[i];
-        if (!all && !name->given)
+        if (!counts(name, which))
             continue;
         Str suffix = rest_of(name->text[0], head_of(name->text[0], parts));
         if (!fits(b, name, suffix, b->prefix, first))
@@ -97,12 +110,12 @@ static bool has_given(const RepeatBlock *b)
     return false;
 }
 
-static bool find_prefix(const Repeat *r, RepeatBlock *b, bool all)
+static bool find_prefix(const Repeat *r, RepeatBlock *b, Counting which)
 {
     const RepeatName *first = NULL;
     uint32_t common = 0;
     for (uint32_t i = 0; i < b->name_count; i++) {
-        if (!all && !b->name[i].given)
+        if (!counts(&b->name[i], which))
             continue;
         uint32_t parts = first ? common_parts(first->text[0], b->name[i].text[0]) : count_parts(b->name[i].text[0]) - 1;
         common = first && common < parts ? common : parts;
@@ -111,7 +124,7 @@ static bool find_prefix(const Repeat *r, RepeatBlock *b, bool all)
             common--;
     }
     for (; common > 0; common--)
-        if (split_names(b, common, all) && are_distinct(r, b))
+        if (split_names(b, common, which) && are_distinct(r, b))
             return true;
     for (uint32_t i = 0; i < b->name_count; i++)
         b->name[i].suffix = (Str){0};
@@ -231,7 +244,9 @@ static Str function_name(Repeat *r, const RepeatBlock *b)
 bool onnx_block_name(Repeat *r, RepeatBlock *b)
 {
     b->prefix = b->name_count ? ARENA_ARRAY(r->arena, Str, b->count) : NULL;
-    bool named = !b->name_count || find_prefix(r, b, true) || (has_given(b) && find_prefix(r, b, false));
+    bool given = has_given(b), renames = r->script->onnx->named_by_ops;
+    bool named = !b->name_count || find_prefix(r, b, COUNT_ALL) || (given && find_prefix(r, b, COUNT_GIVEN)) ||
+                 (given && renames && find_prefix(r, b, COUNT_PATHS));
     if (!named && !make_up_prefix(r, b))
         return false;
     for (uint32_t i = 0; i < b->name_count; i++) {
