@@ -359,6 +359,7 @@ void onnx_script_fold_blocks(OnnxScript *script, Text *functions)
     RepeatBlock block;
     if (script->count > MOST_UNITS)
         return;
+    onnx_block_move_shared(make_index(script));
     for (uint32_t i = 0; i < MOST_FUNCTIONS; i++) {
         Repeat *r = make_index(script);
         if (!find_block(r, &work, &block))
