@@ -256,6 +256,9 @@ Module *onnx_finish(Onnx *onnx, const Graph *graph, const Str *result, Text *out
 /* library.c: of a call of the library's that is one again; NULL: it is none, or reads what it would not read there */
 const OnnxRow *onnx_library_row(const OnnxNode *node);
 
+/* identity.c: is the result an operand, or its elements in another shape?  False, and nothing is written: no. */
+bool onnx_write_identity(OnnxNode *node);
+
 /* cover.c: a node with the results of another, whose operands and attributes are to be set */
 OnnxNode *onnx_cover(const OnnxNode *root, const char *op, int64_t opset, uint32_t operands);
 OnnxNode *onnx_cover_of(const OnnxNode *root, const char *domain, const char *op, int64_t opset, uint32_t operands);
