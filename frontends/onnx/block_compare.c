@@ -1,6 +1,8 @@
 /* Instances of a block beside each other: what is made in the block, what comes from outside, which numbers differ. */
 #include "onnx/repeat.h"
 
+#define MOST_SCOPES 3 /* that are tried */
+
 static const OnnxStatement *statement_at(const Repeat *r, uint32_t unit)
 {
     return &r->script->statement[r->unit[unit]];
@@ -187,25 +189,54 @@ uint32_t onnx_block_least_crossing(const Repeat *r, const RepeatBlock *b)
     return slots + outputs;
 }
 
-uint32_t onnx_block_scope(const Repeat *r, const RepeatBlock *b)
+/* The name that a unit gives first; empty: of a declaration */
+static Str name_of_unit(const Repeat *r, const RepeatBlock *b, uint32_t unit)
 {
-    Str first = {0};
-    uint32_t common = UINT32_MAX;
+    const OnnxStatement *s = statement_at(r, b->at[0] + unit);
+    uint32_t at = 0;
+    return s->kind == STATEMENT_PLAIN ? onnx_statement_next(s, &at, TOKEN_VALUE)->text : (Str){0};
+}
+
+static uint32_t common_length(Str a, Str b)
+{
+    uint32_t same = 0;
+    while (same < a.len && same < b.len && a.ptr[same] == b.ptr[same])
+        same++;
+    return same;
+}
+
+/* What the names that begin as the wanted one does have in common; `*others`: how many there are besides. */
+static uint32_t common_with(const Repeat *r, const RepeatBlock *b, Str wanted, uint32_t *others)
+{
+    uint32_t common = wanted.len;
+    *others = 0;
     for (uint32_t u = 0; u < b->length; u++) {
-        const OnnxStatement *s = statement_at(r, b->at[0] + u);
-        uint32_t at = 0, same = 0;
-        Str name = onnx_statement_next(s, &at, TOKEN_VALUE)->text;
-        if (s->kind != STATEMENT_PLAIN)
-            continue;
-        first = first.ptr ? first : name;
-        while (same < common && same < first.len && same < name.len && name.ptr[same] == first.ptr[same])
-            same++;
-        common = same;
+        Str name = name_of_unit(r, b, u);
+        uint32_t same = common_length(name, wanted);
+        *others += name.len && !same;
+        common = same && same < common ? same : common;
     }
-    common = first.ptr ? common : 0;
-    while (common > 0 && first.ptr[common - 1] != '.')
+    while (common > 0 && wanted.ptr[common - 1] != '.')
         common--;
     return common;
+}
+
+/* Those that are not of the scope are few: key_states.8 beside encoder.layers.0.attention. */
+Str onnx_block_scope(const Repeat *r, const RepeatBlock *b)
+{
+    Str first = {0};
+    uint32_t others = 0, tried = 0;
+    for (uint32_t u = 0; u < b->length && tried < MOST_SCOPES; u++) {
+        Str name = name_of_unit(r, b, u);
+        if (!name.len || (first.len && common_length(name, first)))
+            continue;
+        first = name;
+        uint32_t common = common_with(r, b, first, &others);
+        if (4 * others <= b->length)
+            return (Str){first.ptr, common};
+        tried++;
+    }
+    return (Str){0};
 }
 
 /* Calls of the model's own functions */

@@ -174,8 +174,10 @@ static Str name_by_reader(const Repeat *r, const RepeatBlock *b, const RepeatNam
         unit++;
     Str reader = onnx_statement_next(&r->script->statement[r->unit[unit]], &at, TOKEN_VALUE)->text;
     Str scope = head_of(reader, count_parts(reader) - 1);
-    uint32_t begin = onnx_block_scope(r, b);
-    if (scope.len <= begin || !lex_is_plain((Str){scope.ptr + begin, scope.len - begin}) || count_parts(reader) < 2)
+    Str common = onnx_block_scope(r, b);
+    uint32_t begin = common.len;
+    if (scope.len <= begin || memcmp(scope.ptr, common.ptr, begin) != 0 ||
+        !lex_is_plain((Str){scope.ptr + begin, scope.len - begin}) || count_parts(reader) < 2)
         return STR("weight");
     return str_format(r->arena, "%.*s.weight", (int)(scope.len - begin), scope.ptr + begin);
 }

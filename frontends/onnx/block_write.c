@@ -107,8 +107,10 @@ static void name_slots(Writer *w)
 }
 
 /* A name without the scope that all have in common; a part that begins with a digit takes the one before along. */
-static Str without_scope(Str name, uint32_t scope)
+static Str without_scope(Str name, Str common)
 {
+    bool within = name.len >= common.len && memcmp(name.ptr, common.ptr, common.len) == 0;
+    uint32_t scope = within ? common.len : 0;
     while (scope > 0 && (scope >= name.len || !isalpha((unsigned char)name.ptr[scope])))
         for (scope--; scope > 0 && name.ptr[scope - 1] != '.';)
             scope--;
@@ -126,7 +128,8 @@ static Str result_name(const Repeat *r, const RepeatBlock *b, uint32_t instance,
 
 static void name_values(Writer *w)
 {
-    uint32_t scope = onnx_block_scope(w->r, w->b), next = 0;
+    Str scope = onnx_block_scope(w->r, w->b);
+    uint32_t next = 0;
     Str only = w->b->output_count == 1 ? result_name(w->r, w->b, 0, &w->b->output[0]) : (Str){0};
     for (uint32_t u = 0; u < w->b->length; u++) {
         const OnnxStatement *s = statement_at(w->r, w->b->at[0] + u);

@@ -30,10 +30,18 @@ static Str next_word(Str text, uint32_t *at)
     return (Str){text.ptr + begin, *at - begin};
 }
 
+/* `cos` of `cos = cos(x)`: values may be called as functions are. */
+static bool is_callee(Str text, uint32_t end)
+{
+    return end < text.len && (text.ptr[end] == '(' || text.ptr[end] == '@');
+}
+
 static void count_words(Join *j, Str text)
 {
     uint32_t at = 0;
     for (Str word; (word = next_word(text, &at)).len;) {
+        if (is_callee(text, at))
+            continue;
         uint32_t known = map_get(&j->uses, word);
         map_put(&j->uses, word, known == MAP_NONE ? 1 : known + 1);
     }
@@ -94,7 +102,7 @@ static uint32_t place_of(Str line, Str name, bool call)
 {
     uint32_t at = 0;
     for (Str word; (word = next_word(line, &at)).len;) {
-        if (!str_eq(word, name))
+        if (!str_eq(word, name) || is_callee(line, at))
             continue;
         uint32_t begin = at - word.len;
         char before = begin ? line.ptr[begin - 1] : ' ', after = at < line.len ? line.ptr[at] : ')';

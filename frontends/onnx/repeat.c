@@ -298,7 +298,7 @@ static bool may_be_best(const Search *s, RepeatBlock *block)
     first.count = 1;
     onnx_block_find_called(s->r, &first);
     first.count = block->count;
-    first.scope = block->scope = onnx_block_scope(s->r, block);
+    first.scope = block->scope = onnx_block_scope(s->r, block).len;
     first.gain = gain_of(&first, onnx_block_least_crossing(s->r, block));
     return first.gain >= LEAST_GAIN && is_better(&first, &s->best);
 }

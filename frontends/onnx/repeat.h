@@ -72,8 +72,8 @@ bool onnx_block_compare(Repeat *r, RepeatBlock *block);
 uint32_t onnx_block_least_crossing(const Repeat *r, const RepeatBlock *block);
 /* The unit of an instance that begins at `at` which makes the value, and as which of its results; NONE: none. */
 uint32_t onnx_block_made(const Repeat *r, const RepeatBlock *block, uint32_t at, uint32_t value, uint32_t *result);
-/* How much the names of values in the first instance have in common, in whole parts. */
-uint32_t onnx_block_scope(const Repeat *r, const RepeatBlock *block);
+/* What names of values in the first instance have in common, in whole parts; few may lack it. */
+Str onnx_block_scope(const Repeat *r, const RepeatBlock *block);
 /* Sets what it is a call of. */
 void onnx_block_find_called(const Repeat *r, RepeatBlock *block);
 /* block_names.c: labels for calls, and names of params in the function; false: the model's names do not allow it. */

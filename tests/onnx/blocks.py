@@ -286,5 +286,70 @@ def labels_are_no_words_of_the_language(t):
     same_values(t, n.model("y"), ["y"], n.shape)
 
 
+def named_by_ops(n, opset_nodes):
+    """Nodes as PyTorch's exporter by torch.export calls them: after their results."""
+    for op, inputs, output, attributes in opset_nodes:
+        n.nodes.append(node(op, inputs, [output], name=f"node_{output}", **attributes))
+
+
+@case
+def results_that_are_called_after_ops_have_no_names(t):
+    n = Network([2, 8])
+    named_by_ops(n, [("Tanh", ["x"], "tanh", {}), ("Relu", ["tanh"], "relu", {}), ("Sqrt", ["relu"], "y", {})])
+    assert "    y = sqrt(relu(tanh(x)))" in lines_of(t, n.model("y"))
+    same_values(t, n.model("y"), ["y"], n.shape)
+
+
+@case
+def constants_that_an_exporter_has_worked_out_take_the_names_of_the_block(t):
+    n = Network([2, 8])
+    x = "x"
+    for i in range(4):
+        named_by_ops(n, [("Mul", [x, n.weight(f"layer.{i}.scale", 8)], f"mul_{i}", {}),
+                         ("Add", [f"mul_{i}", n.weight(f"unsqueeze_{4 * i + 3}", 8)], f"add_{i}", {}),
+                         ("Tanh", [f"add_{i}"], f"tanh_{i}", {})])
+        x = f"tanh_{i}"
+    n.add("Neg", [x], "y")
+    text = lines_of(t, n.model("y"))
+    assert not any("param unsqueeze" in line for line in text) and any("layer@layer.{i}(" in line for line in text), text
+    same_values(t, n.model("y"), ["y"], n.shape)
+
+
+@case
+def what_blocks_share_stands_before_them(t):
+    """The first layer computes what all of them read, of an input."""
+    n = Network([2, 8])
+    x = n.add("Neg", ["x"], "/embed/Neg")
+    for i in range(4):
+        h = n.add("MatMul", [x, n.weight(f"layer.{i}.weight", 8, 8)], f"/layer.{i}/MatMul")
+        if i == 0:
+            n.add("Exp", [n.add("Abs", ["x"], "/layer.0/Abs")], "/layer.0/Exp")
+        for op in "Tanh Sin Cos Erf Sigmoid Softsign".split():
+            h = n.add(op, [h], f"/layer.{i}/{op}")
+        h = n.add("Mul", [h, "/layer.0/Exp"], f"/layer.{i}/Mul")
+        for op in "Atan Relu Sqrt Sin Cos".split():
+            h = n.add(op, [h], f"/layer.{i}/{op}_2")
+        x = n.add("Add", [h, n.weight(f"layer.{i}.bias", 8)], f"/layer.{i}/Add")
+    n.add("Tanh", [x], "y")
+    text = lines_of(t, n.model("y"))
+    assert any("for i in 0..4 carry" in line for line in text) and any("exp(abs(x))" in line for line in text), text
+    same_values(t, n.model("y"), ["y"], n.shape)
+
+
+@case
+def a_name_of_another_scope_leaves_that_of_the_block(t):
+    n, outputs = Network([2, 8]), []
+    x = "x"
+    for i in range(3):
+        h = n.add("Tanh", [n.add("MatMul", [x, n.weight(f"net.{i}.weight", 8, 8)], f"/net/{i}/MatMul")], f"/net/{i}/Tanh")
+        h = n.add("Sin", [n.add("Mul", [h, h], f"/net/{i}/Mul")], f"/net/{i}/Sin")
+        outputs.append(n.add("Cos", [h], f"key.{2 * i + 4}"))
+        x = n.add("Add", [h, n.weight(f"net.{i}.bias", 8)], f"/net/{i}/Add")
+    n.add("Tanh", [x], "y")
+    text = lines_of(t, n.model("y", *outputs))
+    assert not any(line.startswith("    net.0.") for line in text), text
+    same_values(t, n.model("y", *outputs), ["y", *outputs], n.shape)
+
+
 if __name__ == "__main__":
     main()
