@@ -306,7 +306,8 @@ static bool write_node(OnnxNode *node)
         return true;
     if (node->reason || node->onnx->failed)
         return false;
-    return (onnx_write_identity(node) || onnx_write_pattern(node) || (!node->onnx->failed && node->row->write(node))) && take_results(node);
+    return (onnx_write_identity(node) || onnx_write_pattern(node) || (!node->onnx->failed && node->row->write(node))) &&
+           take_results(node);
 }
 
 static bool write_or_call(OnnxNode *node)

@@ -219,6 +219,7 @@ static const OnnxFormula formula[] = {
     {SUM, "(+ (* d:(+ (- (mean x)) x) " SPREAD " g) b)", write_layer_norm, "xgb"},
     {SUM, "(+ d:(+ (- (max x)) x) (- (Log (sum (Exp d)))))", write_softmax, "LogSoftmax"},
     {SUM, "(+ (* (Reshape n:(InstanceNormalization r:(Reshape x) o z)) g) b)", write_group_norm, "GroupNormalization"},
+    {SUM, "(+ (* n:(InstanceNormalization r:x o z) g) b)", write_group_norm, "GroupNormalization"},
     {SUM, "(+ (MatMul x w) b)", write_dense, "Gemm"},
     {" Log ", "(Log (+ 1 (Exp x)))", write_unary, "softplus"},
 };

@@ -74,14 +74,15 @@ static bool write_steps(OnnxNode *n)
 static bool makes_rows(const Shape *from, const OnnxNode *reshape)
 {
     const Tensor *given = reshape->in_count > 1 && reshape->in[1] ? reshape->in[1]->known : NULL;
-    if (!given || from->rank != 4 || shape_elements(&given->type->shape) != 3 || onnx_int(reshape, "allowzero", 0))
+    if (!given || from->rank != 4 || shape_elements(&given->type->shape) != 3)
         return false;
+    bool copies = !onnx_int(reshape, "allowzero", 0); /* 0 is the extent that stands there */
     int64_t wanted[] = {from->dim[0], from->dim[2], from->dim[1] * from->dim[3]};
     uint32_t open = 0;
     for (uint32_t i = 0; i < 3; i++) {
         int64_t extent = onnx_int_at(given, i);
         open += extent == -1;
-        if (extent != wanted[i] && extent != -1 && (extent || i == 2)) /* 0 is the extent that stands there */
+        if (extent != wanted[i] && extent != -1 && (extent || i == 2 || !copies))
             return false;
     }
     return open <= 1 && shape_elements(from) > 0;
@@ -108,6 +109,7 @@ typedef struct Scores {
     OnnxMatch match;
     OnnxOperand q, k, mask; /* k as it is multiplied: transposed */
     double scale;
+    bool safe; /* what is no number is 0 */
 } Scores;
 
 /* Numbers beside a value, as part of the scale */
@@ -143,6 +145,24 @@ static bool find_product(Scores *s, OnnxOperand operand)
     s->q = strip_scale(s, onnx_operand(product, 0));
     s->k = strip_scale(s, onnx_operand(product, 1));
     return s->q.value && s->k.value;
+}
+
+/* PyTorch's shares, `select(p != p, 0, p)`: p */
+static OnnxOperand strip_choice(Scores *s, OnnxOperand shares)
+{
+    double zero;
+    const OnnxNode *where = onnx_maker(shares.value, "Where");
+    OnnxOperand test = where ? onnx_operand(where, 0) : (OnnxOperand){0};
+    const OnnxNode *is_nan = onnx_maker(test.value, "IsNaN");
+    bool fits = is_nan && is_nan->in[0] == where->in[2] && where->in[2]->type &&
+                onnx_one_number(onnx_operand(where, 1).value, &zero) && zero == 0 &&
+                extents_of(where, 1)->rank <= extents_of(where, 2)->rank;
+    if (!fits)
+        return shares;
+    onnx_match_enter(&s->match, shares);
+    onnx_match_enter(&s->match, test);
+    s->safe = true;
+    return onnx_operand(where, 2);
 }
 
 /* `softmax(scores)` or `softmax(scores + mask)`, over the last axis */
@@ -188,6 +208,11 @@ static const char *joined_keys_text(Scores *s)
     onnx_match_enter(&s->match, turned);
     OnnxOperand source = onnx_operand(transpose, 0);
     const OnnxNode *flat = onnx_maker(source.value, "Reshape");
+    const char *many = flat ? onnx_repeated_text(&s->match, flat, &keys) : NULL;
+    if (many) {
+        onnx_match_enter(&s->match, source);
+        return many;
+    }
     const char *name = onnx_name_value(s->match.root->onnx, source.value);
     if (!flat || !shape_eq(extents_of(flat, 0), &keys))
         return onnx_text(s->match.root, "reshape(%s, shape = %s)", name, onnx_list(s->match.root, keys.dim, keys.rank));
@@ -243,7 +268,7 @@ static bool write_attention(OnnxNode *n)
     Scores s = {.scale = 1};
     OnnxOperand v = onnx_operand(n, 1);
     onnx_match_start(&s.match, n);
-    if (!v.value || !find_scores(&s, onnx_operand(n, 0)) || !fits(&s))
+    if (!v.value || !find_scores(&s, strip_choice(&s, onnx_operand(n, 0))) || !fits(&s))
         return false;
     const char *k = keys_text(&s);
     const Shape *q = &s.q.value->type->shape;
@@ -252,11 +277,12 @@ static bool write_attention(OnnxNode *n)
     DType dtype = s.q.value->type->dtype;
     bool usual = onnx_near(dtype, s.scale, 1 / sqrt((double)q->dim[q->rank - 1]));
     const char *mask = s.mask.value ? onnx_text(n, ", %s", onnx_name_value(n->onnx, s.mask.value)) : "";
+    const char *safe = s.safe ? ", safe = true" : "";
     const char *scale =
         usual ? ""
               : onnx_text(n, ", scale = %s", onnx_number(n, dtype, dtype == DT_F64 ? s.scale : (double)(float)s.scale));
-    return onnx_emit(n, "%s = scaled_dot_product(%s, %s, %s%s%s)", onnx_out(n, 0), onnx_name_value(n->onnx, s.q.value),
-                     k, onnx_in(n, 1), mask, scale);
+    return onnx_emit(n, "%s = scaled_dot_product(%s, %s, %s%s%s%s)", onnx_out(n, 0),
+                     onnx_name_value(n->onnx, s.q.value), k, onnx_in(n, 1), mask, scale, safe);
 }
 
 bool onnx_write_heads(OnnxNode *node)
@@ -268,5 +294,7 @@ bool onnx_write_heads(OnnxNode *node)
         return write_split(node);
     if (strcmp(op, "Squeeze") == 0)
         return write_steps(node);
-    return strcmp(op, "Reshape") == 0 && write_merge(node);
+    if (strcmp(op, "Add") == 0)
+        return onnx_write_rotary(node);
+    return strcmp(op, "Reshape") == 0 && (write_merge(node) || onnx_write_repeated(node));
 }

@@ -18,11 +18,10 @@ static bool is_filled(const OnnxNode *n, uint32_t i, double number)
     return true;
 }
 
-/* One number, that is no weight: such a one may be trained. */
 static bool is_number(const OnnxNode *n, uint32_t i, double number)
 {
     double found;
-    return onnx_known_number(n, i, &found) && found == number && (!onnx_rank(n, i) || !n->in[i]->stored);
+    return onnx_known_number(n, i, &found) && found == number;
 }
 
 /* Has operand `i` the shape that all of them have together? */

@@ -122,8 +122,8 @@ void onnx_find_naming(Onnx *onnx)
     for (size_t n = 0; n < graph->n_node && !onnx->named_by_ops; n++) {
         const Onnx__NodeProto *node = graph->node[n];
         const char *result = node->n_output && *node->output[0] ? node->output[0] : NULL;
-        onnx->named_by_ops =
-            node->name && result && strncmp(node->name, prefix, length) == 0 && strcmp(node->name + length, result) == 0;
+        onnx->named_by_ops = node->name && result && strncmp(node->name, prefix, length) == 0 &&
+                             strcmp(node->name + length, result) == 0;
     }
 }
 

@@ -58,5 +58,10 @@ bool onnx_match_alone(const OnnxMatch *match);                /* are inner value
 /* fused.c: writes the node and those before it as one call, where a pattern ends here; false: nothing is written. */
 bool onnx_write_pattern(OnnxNode *node);
 bool onnx_write_heads(OnnxNode *node); /* heads.c: attention, heads taken apart and together, steps of layers */
+/* shared_heads.c: `repeat` of what a reshape puts together, and `rotary`, which ends in a sum */
+bool onnx_write_repeated(OnnxNode *reshape);
+bool onnx_write_rotary(OnnxNode *sum);
+/* The same as text where the reshape is inside of a pattern, in another shape; NULL: it repeats nothing. */
+const char *onnx_repeated_text(OnnxMatch *match, const OnnxNode *reshape, const Shape *wanted);
 
 #endif

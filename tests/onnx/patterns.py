@@ -31,7 +31,7 @@ class Build:
             names = []
             for operand in operands:
                 known = not isinstance(operand, str)
-                names.append(self.weight(f"c{len(self.weights)}", numpy.asarray(operand, None if isinstance(operand, list) else self.x.dtype)) if known else operand)
+                names.append(self.weight(f"c{len(self.weights)}", numpy.asarray(operand, None if isinstance(operand, (list, numpy.ndarray)) else self.x.dtype)) if known else operand)
             to = to or f"/n{len(self.nodes)}"
             self.nodes.append(node(op, names, [to], **attributes))
             return to
@@ -327,6 +327,101 @@ def a_mask_with_more_dimensions_is_no_attention(t):
     b.MatMul(p, "x", to="y")
     assert not any("scaled_dot_product" in line for line in t.text(b.model()))
     assert t.value(b.model(), x=X).shape == (4, 2, 3, 8)
+
+
+@case
+def attention_of_pytorch_whose_rows_may_be_empty(t):
+    """Shares that are no numbers, where a mask of -inf leaves nothing, are 0."""
+    b, x = Build(X[:, None]), X[:, None]
+    mask = numpy.zeros((3, 3), "f4")
+    mask[1] = -numpy.inf
+    p = b.Softmax(b.Add(b.MatMul(b.Mul("x", 8**-0.25), b.Mul(b.Transpose("x", perm=[0, 1, 3, 2]), 8**-0.25)), b.weight("mask", mask)), axis=-1)
+    b.MatMul(b.Where(b.IsNaN(p), 0.0, p), "x", to="y")
+    want = attention(x, x, x, 8**-0.5)
+    want[:, :, 1] = 0
+    check(t, b, ["param mask: f32[3, 3]", "y = scaled_dot_product(x, x, x, mask, safe = true)"], want, 1e-4)
+
+
+@case
+def keys_that_queries_share(t):
+    """[n, h, t, d] with one dimension more, broadcast and put together: also in the middle of keys with joined heads."""
+    b, x = Build(X[None]), X[None]
+    b.Reshape(b.Expand(b.Unsqueeze("x", [2]), [1, 2, 3, 3, 8]), [1, 6, 3, 8], to="y", allowzero=1)
+    check(t, b, "y = repeat(x, 3, 1)", x.repeat(3, 1), 0)
+    b = Build(x)
+    k = b.Expand(b.Reshape("x", [1, 2, 1, 3, 8]), [1, 2, 2, 3, 8])
+    k = b.Reshape(b.Transpose(b.Reshape(k, [4, 3, 8]), perm=[0, 2, 1]), [1, 4, 8, 3])
+    q = b.weight("q", DICE.normal(size=(1, 4, 3, 8)).astype("f4"))
+    v = b.Reshape(b.Expand(b.Reshape("x", [1, 2, 1, 3, 8]), [1, 2, 2, 3, 8]), [1, 4, 3, 8])
+    b.MatMul(b.Softmax(b.Mul(b.MatMul(q, k), 8**-0.5), axis=-1), v, to="y")
+    text = "\n".join(t.text(b.model()))
+    assert "scaled_dot_product(q, repeat(x, 2, 1), repeat(x, 2, 1))" in text and "broadcast" not in text, text
+
+
+@case
+def what_is_repeated_otherwise_is_no_repeat(t):
+    b = Build(X[None])
+    b.Reshape(b.Expand(b.Unsqueeze("x", [2]), [1, 2, 3, 3, 8]), [1, 2, 9, 8], to="y")
+    assert not any("repeat" in line for line in t.text(b.model()))
+    numpy.testing.assert_array_equal(t.value(b.model(), x=X[None]), numpy.tile(X[None], (1, 1, 3, 1)))
+
+
+def halves_turned(x):
+    return numpy.concatenate([-x[..., 4:], x[..., :4]], -1)
+
+
+@case
+def rotary_positions(t):
+    c, s = numpy.cos(DICE.normal(size=(3, 8))).astype("f4"), numpy.sin(DICE.normal(size=(3, 8))).astype("f4")
+    for swapped in (False, True):
+        b = Build()
+        first, second = b.Slice("x", [0], [4], [-1], [1]), b.Slice("x", [4], [2**62], [2], [1])
+        turned = b.Mul(b.Concat(b.Neg(second), first, axis=-1), b.weight("s", s))
+        kept = b.Mul(b.weight("c", c), "x") if swapped else b.Mul("x", b.weight("c", c))
+        b.Add(*((turned, kept) if swapped else (kept, turned)), to="y")
+        text = t.text(b.model())
+        assert text[-1] == "y = rotary(x, c, s)" and len(text) == 3, text
+        numpy.testing.assert_allclose(t.value(b.model(), x=X), X * c + halves_turned(X) * s, 1e-6, 1e-6)
+
+
+@case
+def halves_the_other_way_are_no_rotary(t):
+    b = Build()
+    first, second = b.Slice("x", [0], [4], [2], [1]), b.Slice("x", [4], [8], [2], [1])
+    b.Add(b.Mul("x", "x"), b.Mul(b.Concat(b.Neg(first), second, axis=2), "x"), to="y")
+    assert not any("rotary" in line for line in t.text(b.model()))
+
+
+@case
+def nodes_that_give_what_they_are_given(t):
+    true = numpy.ones((2, 3, 8), bool)
+    positions = numpy.stack(numpy.meshgrid(range(2), range(3), indexing="ij"), -1).reshape(1, 6, 2)
+    for write, text, want in (
+        (lambda b: b.Neg(b.Mul("x", 1.0), to="y"), "y = neg(x)", -X),
+        (lambda b: b.Neg(b.Div("x", 1.0), to="y"), "y = neg(x)", -X),
+        (lambda b: b.Neg(b.Where(b.weight("m", true), "x", -1e9), to="y"), "y = neg(x)", -X),
+        (lambda b: b.Neg(b.Where(b.weight("m", ~true), -1e9, "x"), to="y"), "y = neg(x)", -X),
+        (lambda b: b.Where(b.And(b.weight("m", true), b.Less("x", 0.5)), "x", 0.5, to="y"), "y = select(x < 0.5, x, 0.5)", numpy.minimum(X, 0.5)),
+        (lambda b: b.Neg(b.Reshape("x", [2, -1, 8]), to="y"), "y = neg(x)", -X),
+        (lambda b: b.Neg(b.Gather("x", numpy.arange(3), axis=1), to="y"), "y = neg(reshape(x, shape = [2, 3, 8]))", -X),
+        (lambda b: b.GatherND("x", b.weight("at", positions), to="y"), "y = reshape(x, shape = [1, 6, 8])", X.reshape(1, 6, 8)),
+    ):
+        b = Build()
+        write(b)
+        check(t, b, text, want, 1e-6)
+
+
+@case
+def factors_that_may_be_trained_and_shapes_that_change_stay(t):
+    b = Build()
+    b.Neg(b.Mul("x", b.weight("gain", numpy.ones(8, "f4"))), to="y")
+    assert any("gain" in line for line in t.text(b.model()))
+    b = Build()
+    b.Where(b.weight("m", numpy.ones((4, 2, 3, 8), bool)), "x", 0.0, to="y")
+    assert t.value(b.model(), x=X).shape == (4, 2, 3, 8)
+    b = Build()
+    b.Gather("x", numpy.array([0, 2, 1]), axis=1, to="y")
+    numpy.testing.assert_array_equal(t.value(b.model(), x=X), X[:, [0, 2, 1]])
 
 
 if __name__ == "__main__":
