@@ -6,7 +6,7 @@
 
 #define MOST_ASKED 16777216 /* elements */
 
-static bool is_filled(const OnnxNode *n, uint32_t i, double number)
+bool onnx_is_filled(const OnnxNode *n, uint32_t i, double number)
 {
     const Tensor *known = onnx_has(n, i) ? n->in[i]->known : NULL;
     int64_t count = known ? shape_elements(&known->type->shape) : 0;
@@ -115,7 +115,7 @@ static bool gather_lists(OnnxNode *n)
 static bool write_choice(OnnxNode *n)
 {
     return onnx_type(n, 0)->dtype == DT_BOOL &&
-           ((is_filled(n, 0, 1) && gives(n, 1)) || (is_filled(n, 0, 0) && gives(n, 2)));
+           ((onnx_is_filled(n, 0, 1) && gives(n, 1)) || (onnx_is_filled(n, 0, 0) && gives(n, 2)));
 }
 
 /* Either operand beside one that changes nothing */
@@ -138,7 +138,7 @@ bool onnx_write_identity(OnnxNode *n)
     if (n->in_count != 2)
         return false;
     if (strcmp(op, "And") == 0 || strcmp(op, "Or") == 0)
-        return write_beside(n, is_filled, *op == 'A');
+        return write_beside(n, onnx_is_filled, *op == 'A');
     if (strcmp(op, "Mul") == 0)
         return write_beside(n, is_number, 1);
     if (strcmp(op, "Div") == 0)

@@ -258,6 +258,7 @@ const OnnxRow *onnx_library_row(const OnnxNode *node);
 
 /* identity.c: is the result an operand, or its elements in another shape?  False, and nothing is written: no. */
 bool onnx_write_identity(OnnxNode *node);
+bool onnx_is_filled(const OnnxNode *node, uint32_t i, double number); /* is it known, and all of it this number? */
 
 /* cover.c: a node with the results of another, whose operands and attributes are to be set */
 OnnxNode *onnx_cover(const OnnxNode *root, const char *op, int64_t opset, uint32_t operands);

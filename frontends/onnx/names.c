@@ -127,10 +127,17 @@ void onnx_find_naming(Onnx *onnx)
     }
 }
 
+/* `x_DequantizeLinear_Output`, as ONNX Runtime's quantisation calls what it puts between */
+static bool is_quantised(const char *name)
+{
+    return str_ends(str_from(name), "QuantizeLinear_Output") || str_ends(str_from(name), "DequantizeLinear_Output");
+}
+
 const char *onnx_unique_result(Onnx *onnx, const char *name)
 {
     const char *unique = onnx_unique(onnx, name);
-    if (onnx->named_by_ops && !strchr(name, '.') && map_get(&onnx->outputs, str_from(name)) == MAP_NONE)
+    bool by_ops = onnx->named_by_ops && !strchr(name, '.');
+    if ((by_ops || is_quantised(name)) && map_get(&onnx->outputs, str_from(name)) == MAP_NONE)
         map_put(&onnx->made, str_from(unique), 1);
     return unique;
 }

@@ -3,6 +3,7 @@
 
 #include "base/number.h"
 #include "onnx/narrow.h"
+#include "onnx/pattern.h"
 #include "onnx/window.h"
 
 #define CONTRIB "com.microsoft"
@@ -85,6 +86,78 @@ static const char *as_dtype(const OnnxNode *n, uint32_t i, const char *x, DType 
     return onnx_type(n, i)->dtype == dtype ? x : onnx_text(n, "cast(%s, to = %s)", x, dtype_name(dtype));
 }
 
+/* Calls of the library, of f32 by a scale of f32 */
+
+/* Is operand `i` one for each slice along the axis? */
+static bool is_slice_wise(const OnnxNode *n, uint32_t i)
+{
+    const Shape *own = &onnx_type(n, i)->shape;
+    return own->rank == 1 && shape_elements(own) != 1;
+}
+
+static const char *number_or_slices(OnnxNode *n, uint32_t i)
+{
+    double number;
+    DType dtype = onnx_type(n, i)->dtype;
+    if (is_slice_wise(n, i))
+        return onnx_in(n, i);
+    if (onnx_known_number(n, i, &number))
+        return dtype_is_float(dtype) ? onnx_number(n, dtype, number) : onnx_text(n, "%.0f", number);
+    return onnx_rank(n, i) ? onnx_text(n, "reshape(%s, shape = [])", onnx_in(n, i)) : onnx_in(n, i);
+}
+
+static bool is_call(const OnnxNode *n)
+{
+    bool alike = !onnx_has(n, 2) || shape_eq(&onnx_type(n, 1)->shape, &onnx_type(n, 2)->shape);
+    return onnx_type(n, 1)->dtype == DT_F32 && onnx_rank(n, 1) <= 1 && alike && !onnx_int(n, "block_size", 0) &&
+           !onnx_int(n, "precision", 0) && !onnx_int(n, "output_dtype", 0);
+}
+
+/* Weights' zero points of 0 are left out; of what is computed all are said, so that layers are alike. */
+static const char *zero_text(OnnxNode *n)
+{
+    bool weight = n->in[0]->known || is_slice_wise(n, 1);
+    bool there = onnx_has(n, 2) && !dtype_is_float(onnx_type(n, 2)->dtype);
+    return there && !(weight && onnx_is_filled(n, 2, 0)) ? onnx_text(n, ", %s", number_or_slices(n, 2)) : "";
+}
+
+/* `function(x, scale, zero, to = u8, axis = 0)` */
+static bool write_call(OnnxNode *n, const char *function, const char *x, const DType *to)
+{
+    const char *type = to ? onnx_text(n, ", to = %s", dtype_name(*to)) : "";
+    const char *axis = is_slice_wise(n, 1) ? onnx_text(n, ", axis = %lld", (long long)onnx_int(n, "axis", 1)) : "";
+    return onnx_emit(n, "%s = %s(%s, %s%s%s%s)", onnx_out(n, 0), function, x, number_or_slices(n, 1), zero_text(n),
+                     type, axis);
+}
+
+/* Is it f32 as integers of 8 or 16 bits? */
+static bool is_quantize(const OnnxNode *n, DType to)
+{
+    return is_call(n) && !onnx_narrow(n->narrow) && onnx_type(n, 0)->dtype == DT_F32 && dtype_is_int(to) &&
+           dtype_bytes(to) <= 2;
+}
+
+/* The node before that makes integers, by the same scale and zero point, of which nobody reads these; NULL: none. */
+static const OnnxNode *find_pair(OnnxNode *n)
+{
+    const OnnxNode *before = onnx_maker(n->in[0], "QuantizeLinear");
+    OnnxMatch match;
+    onnx_match_start(&match, n);
+    if (!before || !onnx_has(n, 2) || !onnx_has(before, 2) || before->in[1] != n->in[1] || before->in[2] != n->in[2] ||
+        onnx_int(before, "axis", 1) != onnx_int(n, "axis", 1) || !is_quantize(before, onnx_type(n, 0)->dtype))
+        return NULL;
+    onnx_match_enter(&match, onnx_operand(n, 0));
+    return onnx_match_alone(&match) ? before : NULL;
+}
+
+static bool write_dequantize_call(OnnxNode *n)
+{
+    const OnnxNode *pair = find_pair(n);
+    const DType *to = &onnx_type(n, 0)->dtype;
+    return pair ? write_call(n, "fake_quantize", onnx_name_value(n->onnx, pair->in[0]), to)
+                : write_call(n, "dequantize", onnx_in(n, 0), NULL);
+}
+
 /* Divided as the scale's type, or as the one that `precision` says. */
 static bool write_quantize(OnnxNode *n)
 {
@@ -101,6 +174,8 @@ static bool write_quantize(OnnxNode *n)
         return onnx_no(n, "it quantises other numbers than f32, f16 and bf16");
     n->narrow = onnx_has(n, 2) ? n->in[2]->narrow : onnx_narrow(type) ? type : 0;
     const OnnxNarrow *narrow = onnx_narrow(n->narrow);
+    if (is_quantize(n, dtype))
+        return write_call(n, "quantize", onnx_in(n, 0), &dtype);
     const char *scale = spread(n, 1, onnx_in(n, 1));
     const char *ratio =
         scale ? onnx_text(n, "%s / %s", as_dtype(n, 0, onnx_in(n, 0), divided), as_dtype(n, 1, scale, divided)) : NULL;
@@ -117,6 +192,8 @@ static bool write_dequantize(OnnxNode *n)
 {
     DType dtype = onnx_type(n, 1)->dtype, from = onnx_type(n, 0)->dtype;
     DType scaled = dtype_is_half(dtype) && dtype_is_int(from) && dtype_bytes(from) > 1 ? DT_F32 : dtype;
+    if (is_call(n))
+        return write_dequantize_call(n);
     const char *scale = spread(n, 1, onnx_in(n, 1)), *x = onnx_in(n, 0);
     bool moves = onnx_has(n, 2) && !dtype_is_float(onnx_type(n, 2)->dtype); /* the zero point of floats is 0 */
     const char *zero = scale && moves ? spread(n, 2, onnx_in(n, 2)) : "";
