@@ -2,7 +2,8 @@
  * unlike the others.
  *
  * A statement moves behind the last that it reads of when statements read it that are alike and far apart, as those of
- * two layers are, or when nothing else than what moves reads it.  Declarations go with those that read them. */
+ * two layers are, or when nothing else than what moves reads it.  What is made of weights alone, for one statement,
+ * moves before that: quantised weights are widened where they are read.  Declarations go with those that read them. */
 #include "base/number.h"
 #include "onnx/repeat.h"
 
@@ -11,6 +12,7 @@
 typedef struct Move {
     Repeat *r;
     bool *moves;     /* statements */
+    bool *late;      /* those that move before the one that reads them */
     uint32_t *place; /* of each: it goes behind the statement of this number, as all of that place in their order */
 } Move;
 
@@ -71,13 +73,44 @@ static void find_places(Move *m)
         }
         m->place[i] = m->moves[i] ? place : i;
     }
+}
+
+static bool is_of_weights(const Move *m, const OnnxStatement *s)
+{
+    uint32_t at = 0, number = 0, operands = 0;
+    for (const OnnxToken *t; (t = onnx_statement_next(s, &at, TOKEN_VALUE)); number++) {
+        uint32_t from = number < s->results ? NONE : m->r->value[t->id].statement;
+        if (number >= s->results && (from == NONE || !(is_declaration(statement_at(m, from)) || m->late[from])))
+            return false;
+        operands += number >= s->results;
+    }
+    return operands > 0;
+}
+
+static void find_late(Move *m)
+{
     for (uint32_t i = 0; i < m->r->script->count; i++) {
         const OnnxStatement *s = statement_at(m, i);
         uint32_t at = 0;
-        const RepeatValue *value =
-            is_declaration(s) ? &m->r->value[onnx_statement_next(s, &at, TOKEN_VALUE)->id] : NULL;
-        for (uint32_t k = 0; value && k < value->uses; k++)
-            m->place[i] = (uint32_t)least(m->place[i], m->place[m->r->use[value->first_use + k]]);
+        const RepeatValue *value = &m->r->value[onnx_statement_next(s, &at, TOKEN_VALUE)->id];
+        m->late[i] =
+            s->kind == STATEMENT_PLAIN && s->results == 1 && value->uses == 1 && !value->result && is_of_weights(m, s);
+    }
+}
+
+/* From the last on: what is late, and what declares for it alone, stands before its reader; other declarations stand
+ * before all of theirs. */
+static void place_before_readers(Move *m)
+{
+    for (uint32_t i = m->r->script->count; i-- > 0;) {
+        const OnnxStatement *s = statement_at(m, i);
+        uint32_t at = 0;
+        const RepeatValue *value = &m->r->value[onnx_statement_next(s, &at, TOKEN_VALUE)->id];
+        const uint32_t *use = m->r->use + value->first_use;
+        if (m->late[i] || (is_declaration(s) && value->uses == 1 && !value->result && m->late[use[0]]))
+            m->place[i] = m->place[use[0]];
+        for (uint32_t k = 0; is_declaration(s) && k < value->uses; k++)
+            m->place[i] = (uint32_t)least(m->place[i], m->place[use[k]]);
     }
 }
 
@@ -99,8 +132,11 @@ static void put_in_order(const Move *m)
 void onnx_block_move_shared(Repeat *r)
 {
     uint32_t count = r->script->count;
-    Move m = {r, ARENA_ARRAY(r->arena, bool, count + 1), ARENA_ARRAY(r->arena, uint32_t, count + 1)};
+    Move m = {r, ARENA_ARRAY(r->arena, bool, count + 1), ARENA_ARRAY(r->arena, bool, count + 1),
+              ARENA_ARRAY(r->arena, uint32_t, count + 1)};
     find_moves(&m);
     find_places(&m);
+    find_late(&m);
+    place_before_readers(&m);
     put_in_order(&m);
 }

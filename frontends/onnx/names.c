@@ -49,17 +49,42 @@ static Str shortened(Text *plain)
     return (Str){plain->ptr + skip, (uint32_t)(plain->len - skip)};
 }
 
+/* `x_DequantizeLinear_Output`, as ONNX Runtime's quantisation calls what it puts between: x_dq */
+static const struct {
+    const char *given, *kept;
+} quantised[] = {{"_DequantizeLinear_Output", "_dq"}, {"_QuantizeLinear_Output", "_q"}};
+
+static bool is_quantised(const char *name)
+{
+    return str_ends(str_from(name), quantised[0].given) || str_ends(str_from(name), quantised[1].given);
+}
+
+static bool drop_tail(Text *plain, const char *tail)
+{
+    size_t length = strlen(tail);
+    bool has = plain->len > length && memcmp(plain->ptr + plain->len - length, tail, length) == 0;
+    plain->len -= has ? length : 0;
+    return has;
+}
+
+static void drop_tails(Text *plain)
+{
+    const char *behind = "";
+    for (size_t i = 0; i < sizeof quantised / sizeof *quantised; i++)
+        if (drop_tail(plain, quantised[i].given))
+            behind = quantised[i].kept;
+    drop_tail(plain, "_output_0");
+    text_printf(plain, "%s", behind);
+}
+
 const char *onnx_identifier(Onnx *onnx, const char *name)
 {
     Str wish = str_from(name);
-    if (wish.len && wish.len <= LONGEST_KEPT && lex_is_plain(wish))
+    if (wish.len && wish.len <= LONGEST_KEPT && lex_is_plain(wish) && !is_quantised(name))
         return str_copy(onnx->arena, wish).ptr;
     Text plain = {0};
     put_plain(&plain, name);
-    static const char tail[] = "_output_0";
-    size_t length = sizeof tail - 1;
-    if (plain.len > length && memcmp(plain.ptr + plain.len - length, tail, length) == 0)
-        plain.len -= length;
+    drop_tails(&plain);
     Str kept = plain.len ? shortened(&plain) : STR("x");
     const char *copy = str_copy(onnx->arena, kept).ptr;
     text_free(&plain);
@@ -125,12 +150,6 @@ void onnx_find_naming(Onnx *onnx)
         onnx->named_by_ops = node->name && result && strncmp(node->name, prefix, length) == 0 &&
                              strcmp(node->name + length, result) == 0;
     }
-}
-
-/* `x_DequantizeLinear_Output`, as ONNX Runtime's quantisation calls what it puts between */
-static bool is_quantised(const char *name)
-{
-    return str_ends(str_from(name), "QuantizeLinear_Output") || str_ends(str_from(name), "DequantizeLinear_Output");
 }
 
 const char *onnx_unique_result(Onnx *onnx, const char *name)
