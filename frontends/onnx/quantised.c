@@ -116,7 +116,7 @@ static bool is_call(const OnnxNode *n)
 /* Weights' zero points of 0 are left out; of what is computed all are said, so that layers are alike. */
 static const char *zero_text(OnnxNode *n)
 {
-    bool weight = n->in[0]->known || is_slice_wise(n, 1);
+    bool weight = (onnx_has(n, 0) && n->in[0]->known) || is_slice_wise(n, 1);
     bool there = onnx_has(n, 2) && !dtype_is_float(onnx_type(n, 2)->dtype);
     return there && !(weight && onnx_is_filled(n, 2, 0)) ? onnx_text(n, ", %s", number_or_slices(n, 2)) : "";
 }

@@ -34,7 +34,7 @@ static bool write_reshape(OnnxNode *n)
     if (open != UINT32_MAX)
         dim[open] = product ? size / product : 0;
     Shape shape = shape_of(count, dim);
-    if (shape_eq(&shape, &onnx_type(n, 0)->shape) && !n->in[0]->count) {
+    if (shape_eq(&shape, &onnx_type(n, 0)->shape) && onnx_has(n, 0) && !n->in[0]->count) {
         onnx_set_value(n, 0, n->in[0]);
         return true;
     }

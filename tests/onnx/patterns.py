@@ -424,5 +424,46 @@ def factors_that_may_be_trained_and_shapes_that_change_stay(t):
     numpy.testing.assert_array_equal(t.value(b.model(), x=X), X[:, [0, 2, 1]])
 
 
+def quantise(x, scale, zero, low, high):
+    return numpy.clip(numpy.round(x / numpy.float32(scale)) + zero, low, high)
+
+
+@case
+def numbers_that_become_integers_and_floats_again(t):
+    b = Build()
+    scale, zero = b.weight("s", numpy.float32(0.05)), b.weight("z", numpy.uint8(7))
+    q = b.QuantizeLinear("x", scale, zero, to="x_QuantizeLinear_Output")
+    b.Neg(b.DequantizeLinear(q, scale, zero, to="x_DequantizeLinear_Output"), to="y")
+    want = (quantise(X, 0.05, 7, 0, 255) - 7) * numpy.float32(0.05)
+    check(t, b, "y = neg(fake_quantize(x, 0.05, 7, to = u8))", -want, 1e-6)
+    b.nodes.append(node("Cast", [q], ["seen"], to=1))  # the integers are read, too
+    text = t.text(b.model(("y", "seen")))
+    assert text[0] == "x_q = quantize(x, 0.05, 7, to = u8)" and "y = neg(dequantize(x_q, 0.05, 7))" in text, text
+
+
+@case
+def other_scales_are_no_pair(t):
+    b = Build()
+    zero = b.weight("z", numpy.int8(0))
+    b.DequantizeLinear(b.QuantizeLinear("x", b.weight("s", numpy.float32(0.05)), zero), b.weight("r", numpy.float32(0.06)), zero, to="y")
+    check(t, b, "y = dequantize(quantize(x, 0.05, 0, to = i8), 0.06, 0)", quantise(X, 0.05, 0, -128, 127) * numpy.float32(0.06), 1e-6)
+
+
+@case
+def quantised_weights_of_channels(t):
+    """Zero points of 0 are left out, others stay; each weight stands where it is read."""
+    scales = numpy.linspace(0.01, 0.02, 64, dtype="f4")
+    for zeros in (numpy.zeros(64, "i1"), numpy.arange(64, dtype="i1")):
+        b = Build()
+        w = DICE.integers(-50, 50, (8, 64)).astype("i1")
+        wide = b.DequantizeLinear(b.weight("w", w), b.weight("s", scales), b.weight("z", zeros), axis=1, to="w_DequantizeLinear_Output")
+        b.MatMul(b.Neg(b.Abs("x")), wide, to="y")
+        text = t.text(b.model())
+        behind = ", z" if zeros.any() else ""
+        assert text[-1] == f"y = neg(abs(x)) @ dequantize(w, s{behind}, axis = 1)", text
+        want = -abs(X) @ ((w.astype("f4") - zeros) * scales)
+        numpy.testing.assert_allclose(t.value(b.model(), x=X), want, 1e-4, 1e-4)
+
+
 if __name__ == "__main__":
     main()
