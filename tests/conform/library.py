@@ -102,6 +102,7 @@ X = normal(3, 5)
 IMAGE = normal(2, 4, 5, 6)
 NIBBLES = RANDOM.integers(0, 256, (5, 3, 2)).astype(np.uint8)
 ROWS = normal(2, 3, 8)
+UNSEEN = np.where(np.arange(3)[:, None] == 1, -np.inf, np.zeros((3, 5)))   # the second row sees nothing
 TAIL = np.array([-800.0, -40.0, -1.0, -1e-9, -0.0, 1e-9, 1.0, 3.0, 40.0, 800.0])
 
 
@@ -309,7 +310,11 @@ CASES = {
     "scaled_dot_product": [("scaled_dot_product(x0, x1, x2)", [normal(2, 2, 3, 4), normal(2, 2, 5, 4), normal(2, 2, 5, 6)],
                             {}, lambda q, k, v, p: attend(q, k, v)),
                            ("scaled_dot_product(x0, x1, x2, scale = 0.25)", [normal(2, 3, 4), normal(2, 5, 4), normal(2, 5, 6)],
-                            {}, lambda q, k, v, p: softmax(q @ k.swapaxes(-1, -2) * 0.25) @ v)],
+                            {}, lambda q, k, v, p: softmax(q @ k.swapaxes(-1, -2) * 0.25) @ v),
+                           ("scaled_dot_product(x0, x1, x2, x3, safe = true)", [numeric.normal(2, 3, 4), numeric.normal(2, 5, 4), numeric.normal(2, 5, 6), UNSEEN],
+                            {}, lambda q, k, v, m, p: np.where(m[:, :1] == 0, softmax(q @ k.swapaxes(-1, -2) / 2) @ v, 0))],
+    "rotary": [("rotary(x0, x1, x2)", [numeric.normal(2, 3, 8), numeric.normal(3, 8), numeric.normal(3, 8)], {},
+                lambda x, c, s, p: x * c + np.concatenate([-x[..., 4:], x[..., :4]], -1) * s)],
     "matmul_nibbles": [("matmul_nibbles(x0, x1, x2)", [normal(2, 11), NIBBLES, normal(5, 3)], {}, lambda x, w, s, p: x @ halves(w, s, 8.0).T),
                        ("matmul_nibbles(x0, x1, x2, x3)", [normal(3, 2, 12), NIBBLES, normal(5, 3), normal(5, 3)], {},
                         lambda x, w, s, z, p: x @ halves(w, s, z[..., None]).T)],

@@ -260,9 +260,30 @@ def round_to_power(x, mode):
     return np.float32(2.0 ** (np.minimum(e + more, 254) - 127.0))
 
 
+# Also beyond what the integers have
+BEYOND, WHOLE = np.float32(normal(4, 9) * 8), RANDOM.integers(-100, 100, (4, 9)).astype(np.int8)
+SCALES, ZEROS = np.float32([0.1, 0.05, 0.2, 0.3]), np.int8([0, 5, -7, 3])
+
+
+def integers(x, scale, zero, to):
+    return np.clip(np.round(x / scale) + zero, np.iinfo(to).min, np.iinfo(to).max).astype(to)
+
+
 ROUNDED = {
     "round_float": [(f"round_float(x0, {d}, {least}, {largest}{text})", [FEW], {}, lambda x, p, a=(d, least, largest, over): round_float(x, *a))
                     for d, least, largest, text, over in ((3, -6, 448.0, "", 448), (3, -6, 448.0, ", nan", np.nan), (2, -14, 57344.0, ", inf", np.inf), (1, 0, 6.0, "", 6))],
+    "along": [("along(x0, x1, 1)", [np.arange(3.0), normal(2, 3, 4)], {}, lambda v, x, p: v[:, None] + 0 * x[:1, :, :1]),
+              ("along(x0, x1, none)", [np.arange(4.0), normal(2, 3, 4)], {}, lambda v, x, p: v)],
+    "quantize": [("quantize(x0, 0.1, 3, to = i8)", [BEYOND], {}, lambda x, p: integers(x, np.float32(0.1), 3, np.int8)),
+                 ("quantize(x0, 0.1)", [BEYOND], {}, lambda x, p: integers(x, np.float32(0.1), 0, np.uint8)),
+                 ("quantize(x0, 0.1, to = u16)", [BEYOND], {}, lambda x, p: integers(x, np.float32(0.1), 0, np.uint16)),
+                 ("quantize(x0, x1, x2, to = i8, axis = 0)", [BEYOND, SCALES, ZEROS], {},
+                  lambda x, s, z, p: integers(x, s[:, None], z[:, None], np.int8))],
+    "dequantize": [("dequantize(x0, 0.1, 3)", [WHOLE], {}, lambda x, p: (x - np.float32(3)) * np.float32(0.1)),
+                   ("dequantize(x0, x1, axis = -2)", [WHOLE, SCALES], {}, lambda x, s, p: x * s[:, None]),
+                   ("dequantize(x0, x1, x2, axis = 0)", [WHOLE, SCALES, ZEROS], {}, lambda x, s, z, p: (x - z[:, None].astype("f4")) * s[:, None])],
+    "fake_quantize": [("fake_quantize(x0, x1, x2, to = i8, axis = 0)", [BEYOND, SCALES, ZEROS], {},
+                       lambda x, s, z, p: (integers(x, s[:, None], z[:, None], np.int8).astype("f4") - z[:, None]) * s[:, None])],
     "round_to_power": [(f'round_to_power(x0, "{mode}")', [POWERS], {}, lambda x, p, m=mode: round_to_power(x, m)) for mode in ("up", "down", "nearest")],
 }
 
