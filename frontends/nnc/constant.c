@@ -1,6 +1,7 @@
 /* Constants: comparison, their text, and the way into tensors. */
 #include "frontends/nnc/constant.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,6 +50,45 @@ static double rounded(DType dtype, double x)
 }
 
 #define WRITTEN_OUT 1e7 /* less than that has no exponent: 120.0 */
+#define MOST_DIGITS 17
+
+/* Numbers of so many digits are all different in the dtype, unless they are below its smallest normal number. */
+static int distinct_digits(DType dtype, double x)
+{
+    switch (dtype) {
+    case DT_F32:
+        return fabs(x) < 0x1p-126 ? 1 : 6;
+    case DT_F16:
+        return fabs(x) < 0x1p-14 ? 1 : 3;
+    case DT_BF16:
+        return fabs(x) < 0x1p-126 ? 1 : 2;
+    default:
+        return fabs(x) < 0x1p-1022 ? 1 : 15;
+    }
+}
+
+/* 1200 has two. */
+static int count_digits(const char *whole)
+{
+    int count = 0, kept = 0;
+    for (; *whole; whole++)
+        if (isdigit((unsigned char)*whole)) {
+            count++;
+            kept = *whole == '0' ? kept : count;
+        }
+    return kept ? kept : 1;
+}
+
+/* The fewest digits that tell it: where that many are all different, what is left of them without zeros at the end. */
+static void put_shortest(DType dtype, double x, char *digits, size_t size)
+{
+    int precision = distinct_digits(dtype, x);
+    do
+        snprintf(digits, size, "%.*g", precision, x);
+    while (rounded(dtype, strtod(digits, NULL)) != x && ++precision <= MOST_DIGITS);
+    if (!strpbrk(digits, ".e")) /* 1e+20, not its zeros */
+        snprintf(digits, size, "%.*g", count_digits(digits), x);
+}
 
 void const_print_number(Text *out, DType dtype, double x)
 {
@@ -62,11 +102,7 @@ void const_print_number(Text *out, DType dtype, double x)
         text_str(out, x < 0 ? STR("-inf") : STR("inf"));
         return;
     }
-    for (int precision = 1; precision <= 17; precision++) {
-        snprintf(digits, sizeof digits, "%.*g", precision, x);
-        if (rounded(dtype, strtod(digits, NULL)) == x)
-            break;
-    }
+    put_shortest(dtype, x, digits, sizeof digits);
     if (strchr(digits, '+') && fabs(x) < WRITTEN_OUT)
         snprintf(digits, sizeof digits, "%.1f", strtod(digits, NULL));
     text_str(out, str_from(digits));

@@ -221,11 +221,19 @@ static bool is_free(const Repeat *r, const RepeatBlock *b, const RepeatName *nam
 
 /* Functions */
 
+static bool is_of_library(OnnxScript *script, Str name)
+{
+    LibraryFunction function = {0};
+    bool asked = script->library.count > 0;
+    for (uint32_t at = 0; !asked && nnc_library_next(&at, &function);)
+        map_put(&script->library, function.name, 1);
+    return map_get(&script->library, name) != MAP_NONE;
+}
+
 static bool is_known_function(const Repeat *r, const RepeatBlock *b, Str name)
 {
-    LibraryFunction found;
     return map_get(&r->script->functions, name) != MAP_NONE || op_find(name) < OP_COUNT ||
-           nnc_library_find(name, &found) || !lex_is_plain(name) ||
+           is_of_library(r->script, name) || !lex_is_plain(name) ||
            (!b->called && map_get(&r->script->onnx->names, name) != MAP_NONE); /* the model tells these apart */
 }
 

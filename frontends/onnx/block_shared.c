@@ -98,8 +98,8 @@ static void find_late(Move *m)
     }
 }
 
-/* From the last on: what is late, and what declares for it alone, stands before its reader; other declarations stand
- * before all of theirs. */
+/* From the last on: what is late, and what is declared for one statement, stands before its reader; other declarations
+ * stand before all of theirs. */
 static void place_before_readers(Move *m)
 {
     for (uint32_t i = m->r->script->count; i-- > 0;) {
@@ -107,7 +107,7 @@ static void place_before_readers(Move *m)
         uint32_t at = 0;
         const RepeatValue *value = &m->r->value[onnx_statement_next(s, &at, TOKEN_VALUE)->id];
         const uint32_t *use = m->r->use + value->first_use;
-        if (m->late[i] || (is_declaration(s) && value->uses == 1 && !value->result && m->late[use[0]]))
+        if (m->late[i] || (is_declaration(s) && value->uses == 1 && !value->result))
             m->place[i] = m->place[use[0]];
         for (uint32_t k = 0; is_declaration(s) && k < value->uses; k++)
             m->place[i] = (uint32_t)least(m->place[i], m->place[use[k]]);

@@ -201,7 +201,8 @@ OnnxScript *onnx_script_read(Onnx *onnx, Str text, const Graph *graph, const Str
                            .elements = {.arena = onnx->arena},
                            .ids = {.arena = onnx->arena},
                            .classes = {.arena = onnx->arena},
-                           .functions = {.arena = onnx->arena}};
+                           .functions = {.arena = onnx->arena},
+                           .library = {.arena = onnx->arena}};
     Reader r = {.script = script, .names = {.arena = onnx->arena}, .text = text, .called = NONE};
     for (uint32_t i = 0; i < graph->input_count; i++)
         map_put(&r.names, graph_value(graph, graph->input[i])->name, 0);

@@ -60,6 +60,7 @@ typedef struct OnnxScript {
     uint32_t id_count;
     Map classes;   /* of statements, from 1 on */
     Map functions; /* that were made */
+    Map library;   /* names of its functions, once one is asked for */
     uint32_t function_count;
 } OnnxScript;
 
