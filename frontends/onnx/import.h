@@ -165,6 +165,7 @@ struct OnnxNode {
     const char *rows;          /* of a recurrent layer: all steps, [steps, batch, directions * width]; NULL of others */
     bool covers;               /* it stands for several nodes of the model, which nobody reads then */
     bool lacks;                /* it has asked for an operand that is not there */
+    const char *said;          /* in the text in place of its next statement, which means the same; NULL: that itself */
     const char *reason, *hint; /* why it is not supported */
 };
 
@@ -234,6 +235,8 @@ OnnxValue *onnx_lookup_here(const OnnxScope *scope, const Onnx *onnx, const char
 /* How the text names the value in the current block: declared, captured or as a literal. */
 const char *onnx_name_value(Onnx *onnx, OnnxValue *value);
 bool onnx_write(Onnx *onnx, Str what, Str statements); /* in the current block */
+/* The same, but that the text says it in other words, of which a graph takes longer to build. */
+bool onnx_write_said(Onnx *onnx, Str what, Str statements, Str said);
 /* `state NAME: ..`, or `param`, whose elements are these. */
 bool onnx_declare_kept(Onnx *onnx, const char *word, const char *name, const Tensor *first);
 

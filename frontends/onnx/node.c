@@ -58,7 +58,9 @@ bool onnx_emit(OnnxNode *node, const char *format, ...)
     text_char(&text, '\n');
     Str statements = str_copy(onnx->arena, text_view(&text));
     text_free(&text);
-    if (onnx_write(onnx, place_of(node), statements))
+    Str said = node->said ? str_format(onnx->arena, "%s\n", node->said) : statements;
+    node->said = NULL;
+    if (onnx_write_said(onnx, place_of(node), statements, said))
         return true;
     if (nnc_compose_is_exhausted(onnx->composer))
         return false;

@@ -122,11 +122,11 @@ static const char *zero_text(OnnxNode *n)
 }
 
 /* `function(x, scale, zero, to = u8, axis = 0)` */
-static bool write_call(OnnxNode *n, const char *function, const char *x, const DType *to)
+static const char *call_text(OnnxNode *n, const char *function, const char *x, const DType *to)
 {
     const char *type = to ? onnx_text(n, ", to = %s", dtype_name(*to)) : "";
     const char *axis = is_slice_wise(n, 1) ? onnx_text(n, ", axis = %lld", (long long)onnx_int(n, "axis", 1)) : "";
-    return onnx_emit(n, "%s = %s(%s, %s%s%s%s)", onnx_out(n, 0), function, x, number_or_slices(n, 1), zero_text(n),
+    return onnx_text(n, "%s = %s(%s, %s%s%s%s)", onnx_out(n, 0), function, x, number_or_slices(n, 1), zero_text(n),
                      type, axis);
 }
 
@@ -150,12 +150,12 @@ static const OnnxNode *find_pair(OnnxNode *n)
     return onnx_match_alone(&match) ? before : NULL;
 }
 
-static bool write_dequantize_call(OnnxNode *n)
+static const char *dequantize_text(OnnxNode *n)
 {
     const OnnxNode *pair = find_pair(n);
     const DType *to = &onnx_type(n, 0)->dtype;
-    return pair ? write_call(n, "fake_quantize", onnx_name_value(n->onnx, pair->in[0]), to)
-                : write_call(n, "dequantize", onnx_in(n, 0), NULL);
+    return pair ? call_text(n, "fake_quantize", onnx_name_value(n->onnx, pair->in[0]), to)
+                : call_text(n, "dequantize", onnx_in(n, 0), NULL);
 }
 
 /* Divided as the scale's type, or as the one that `precision` says. */
@@ -175,7 +175,7 @@ static bool write_quantize(OnnxNode *n)
     n->narrow = onnx_has(n, 2) ? n->in[2]->narrow : onnx_narrow(type) ? type : 0;
     const OnnxNarrow *narrow = onnx_narrow(n->narrow);
     if (is_quantize(n, dtype))
-        return write_call(n, "quantize", onnx_in(n, 0), &dtype);
+        n->said = call_text(n, "quantize", onnx_in(n, 0), &dtype);
     const char *scale = spread(n, 1, onnx_in(n, 1));
     const char *ratio =
         scale ? onnx_text(n, "%s / %s", as_dtype(n, 0, onnx_in(n, 0), divided), as_dtype(n, 1, scale, divided)) : NULL;
@@ -193,7 +193,7 @@ static bool write_dequantize(OnnxNode *n)
     DType dtype = onnx_type(n, 1)->dtype, from = onnx_type(n, 0)->dtype;
     DType scaled = dtype_is_half(dtype) && dtype_is_int(from) && dtype_bytes(from) > 1 ? DT_F32 : dtype;
     if (is_call(n))
-        return write_dequantize_call(n);
+        n->said = dequantize_text(n);
     const char *scale = spread(n, 1, onnx_in(n, 1)), *x = onnx_in(n, 0);
     bool moves = onnx_has(n, 2) && !dtype_is_float(onnx_type(n, 2)->dtype); /* the zero point of floats is 0 */
     const char *zero = scale && moves ? spread(n, 2, onnx_in(n, 2)) : "";

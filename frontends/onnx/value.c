@@ -85,11 +85,11 @@ static void put_declaration(Onnx *onnx, Text *out, const OnnxValue *value)
     text_char(out, '\n');
 }
 
-static void write_plainly(Onnx *onnx, Str what, Str statements)
+static void write_plainly(Onnx *onnx, Str what, Str statements, Str said)
 {
     onnx->failed |= !nnc_compose_add(onnx->composer, what, statements);
     if (!onnx->block->folding)
-        text_str(&onnx->block->text, statements);
+        text_str(&onnx->block->text, said);
 }
 
 static void note_weight(Onnx *onnx, const OnnxValue *value)
@@ -109,15 +109,20 @@ static void declare(Onnx *onnx, const OnnxValue *value)
     note_weight(onnx, value);
 }
 
-bool onnx_write(Onnx *onnx, Str what, Str statements)
+bool onnx_write_said(Onnx *onnx, Str what, Str statements, Str said)
 {
     bool outermost = onnx->block == onnx->root;
     for (uint32_t i = 0; outermost && i < onnx->undeclared_count; i++)
         declare(onnx, onnx->undeclared[i]);
     if (outermost)
         onnx->undeclared_count = 0;
-    write_plainly(onnx, what, statements);
+    write_plainly(onnx, what, statements, said);
     return !onnx->failed;
+}
+
+bool onnx_write(Onnx *onnx, Str what, Str statements)
+{
+    return onnx_write_said(onnx, what, statements, statements);
 }
 
 /* First elements of a state that are all the same stand in the text. */
