@@ -114,6 +114,14 @@ static void place_before_readers(Move *m)
     }
 }
 
+static bool is_in_order(const Move *m)
+{
+    for (uint32_t i = 1; i < m->r->script->count; i++)
+        if (m->place[i] < m->place[i - 1])
+            return false;
+    return true;
+}
+
 /* By their places, of one place in the order that they have */
 static void put_in_order(const Move *m)
 {
@@ -129,7 +137,7 @@ static void put_in_order(const Move *m)
     script->statement = sorted;
 }
 
-void onnx_block_move_shared(Repeat *r)
+bool onnx_block_move_shared(Repeat *r)
 {
     uint32_t count = r->script->count;
     Move m = {r, ARENA_ARRAY(r->arena, bool, count + 1), ARENA_ARRAY(r->arena, bool, count + 1),
@@ -138,5 +146,8 @@ void onnx_block_move_shared(Repeat *r)
     find_places(&m);
     find_late(&m);
     place_before_readers(&m);
-    put_in_order(&m);
+    bool moved = !is_in_order(&m);
+    if (moved)
+        put_in_order(&m);
+    return moved;
 }

@@ -182,14 +182,27 @@ static void index_pairs(Repeat *r)
     }
 }
 
-static Repeat *make_index(OnnxScript *script)
+static Repeat *index_values(OnnxScript *script)
 {
     Repeat *r = ARENA_NEW(script->arena, Repeat);
     *r = (Repeat){.script = script, .arena = script->arena};
     index_uses(r);
+    return r;
+}
+
+static void index_sequence(Repeat *r)
+{
     index_units(r);
     index_pairs(r);
-    return r;
+}
+
+/* The index before any block is found, of statements in the order in which blocks are found best */
+static Repeat *index_in_order(OnnxScript *script)
+{
+    Repeat *r = index_values(script);
+    for (uint32_t i = 0; i < script->count; i++)
+        class_of(script, &script->statement[i]);
+    return onnx_block_move_shared(r) ? index_values(script) : r;
 }
 
 /* Runs */
@@ -359,9 +372,9 @@ void onnx_script_fold_blocks(OnnxScript *script, Text *functions)
     RepeatBlock block;
     if (script->count > MOST_UNITS)
         return;
-    onnx_block_move_shared(make_index(script));
     for (uint32_t i = 0; i < MOST_FUNCTIONS; i++) {
-        Repeat *r = make_index(script);
+        Repeat *r = i ? index_values(script) : index_in_order(script);
+        index_sequence(r);
         if (!find_block(r, &work, &block))
             break;
         onnx_block_write(r, &block, functions);

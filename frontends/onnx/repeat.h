@@ -64,8 +64,8 @@ typedef struct RepeatBlock {
     uint32_t scope;     /* what names of values have in common: between equals the longer wins */
 } RepeatBlock;
 
-/* block_shared.c: puts what several blocks read before them. */
-void onnx_block_move_shared(Repeat *r);
+/* block_shared.c: puts what several blocks read before them, before there is a sequence; false: all stays as it is. */
+bool onnx_block_move_shared(Repeat *r);
 /* block_compare.c: what is alike in the instances, those that are not are left out; false: it is no block. */
 bool onnx_block_compare(Repeat *r, RepeatBlock *block);
 /* Arguments and results that the block has at least, more than can be where the first instance alone has too many. */
