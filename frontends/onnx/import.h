@@ -144,7 +144,7 @@ struct Onnx {
     uint32_t bound_count;
     OnnxRenamed *renamed; /* inputs and results */
     uint32_t renamed_count, renamed_capacity;
-    bool uneven_told; /* of scales that runtimes read otherwise */
+    bool uneven_told;  /* of scales that runtimes read otherwise */
     bool named_by_ops; /* results of nodes: names without a path are none of the model's own */
     bool failed;       /* an error has been reported */
 };
@@ -222,7 +222,7 @@ const char *onnx_unique(Onnx *onnx, const char *name);     /* the same, unlike a
 /* The same for what a node gives, which may have no name of the model's own: see onnx_find_naming. */
 const char *onnx_unique_result(Onnx *onnx, const char *name);
 void onnx_find_naming(Onnx *onnx);
-bool onnx_can_be_named(Onnx *onnx, const char *name);      /* does nothing else have it? */
+bool onnx_can_be_named(Onnx *onnx, const char *name); /* does nothing else have it? */
 /* `val_98`: what an exporter calls that for which the network has no name, so that it need not stay. */
 bool onnx_is_number(Str name);
 
