@@ -70,8 +70,9 @@ static bool write_constant_of_shape(OnnxNode *n)
             return onnx_no(n, "%s", tensor ? "its value is not one number" : why);
         dtype = tensor->type->dtype;
         double number = tensor_number(tensor, 0);
-        if (fabs(number) > 0x1p53 && !dtype_is_float(dtype))
-            return onnx_no(n, "its value is beyond 2 to the 53");
+        if (!onnx_is_attribute(tensor))
+            return onnx_emit(n, "%s = broadcast(%s, shape = %s)", onnx_out(n, 0), onnx_literal(n->onnx, tensor),
+                             onnx_list(n, dim, count));
         value = dtype == DT_BOOL ? number != 0 ? "1" : "0" : onnx_number(n, dtype, number);
     }
     return onnx_emit(n, "%s = full(%s, %s, %s)", onnx_out(n, 0), value, onnx_list(n, dim, count), dtype_name(dtype));
@@ -101,6 +102,33 @@ static bool write_counted_range(OnnxNode *n, const OnnxExtent *limit)
     return true;
 }
 
+/* How many steps there are from a number up to another, or down to it: exact in all of i64. */
+static uint64_t count_steps(int64_t from, int64_t to, int64_t step)
+{
+    uint64_t way = step > 0 ? (uint64_t)to - (uint64_t)from : (uint64_t)from - (uint64_t)to;
+    uint64_t by = step > 0 ? (uint64_t)step : -(uint64_t)step;
+    bool there = step > 0 ? from < to : from > to;
+    return there ? (way - 1) / by + 1 : 0;
+}
+
+/* Elements wrap around, as ONNX Runtime adds them up. */
+static bool write_integer_range(OnnxNode *n)
+{
+    const Tensor *first = n->in[0]->known, *delta = n->in[2]->known;
+    int64_t from = onnx_int_at(first, 0), step = onnx_int_at(delta, 0);
+    uint64_t steps = step ? count_steps(from, onnx_int_at(n->in[1]->known, 0), step) : 0;
+    if (steps > INT32_MAX || !step)
+        return onnx_no(n, "it has too many steps");
+    DType dtype = onnx_type(n, 0)->dtype;
+    int64_t count = (int64_t)steps, *list = ARENA_ARRAY(n->onnx->arena, int64_t, least(count, ONNX_FOLDED) + 1);
+    if (count > ONNX_FOLDED)
+        return onnx_emit(n, "%s = iota(shape = [%lld], dtype = %s) * %s + %s", onnx_out(n, 0), (long long)count,
+                         dtype_name(dtype), onnx_literal(n->onnx, delta), onnx_literal(n->onnx, first));
+    for (int64_t i = 0; i < count; i++)
+        list[i] = (int64_t)((uint64_t)from + (uint64_t)i * (uint64_t)step);
+    return onnx_set_ints(n, 0, dtype, list, (uint32_t)count, false);
+}
+
 static bool write_range(OnnxNode *n)
 {
     OnnxExtent counted;
@@ -110,6 +138,8 @@ static bool write_range(OnnxNode *n)
     const Tensor *first = onnx_known(n, 0), *limit = onnx_known(n, 1), *delta = onnx_known(n, 2);
     if (!first || !limit || !delta)
         return false;
+    if (dtype_is_int(onnx_type(n, 0)->dtype))
+        return write_integer_range(n);
     double from = tensor_number(first, 0), to = tensor_number(limit, 0), step = tensor_number(delta, 0);
     double steps = step != 0 ? ceil((to - from) / step) : 0;
     if (!(steps <= INT32_MAX) || step == 0)

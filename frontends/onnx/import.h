@@ -234,7 +234,8 @@ OnnxValue *onnx_lookup(const OnnxScope *scope, const Onnx *onnx, const char *nam
 OnnxValue *onnx_lookup_here(const OnnxScope *scope, const Onnx *onnx, const char *name);
 /* How the text names the value in the current block: declared, captured or as a literal. */
 const char *onnx_name_value(Onnx *onnx, OnnxValue *value);
-bool onnx_write(Onnx *onnx, Str what, Str statements); /* in the current block */
+const char *onnx_literal(Onnx *onnx, const Tensor *tensor); /* its first element, exactly: i64(3) */
+bool onnx_write(Onnx *onnx, Str what, Str statements);      /* in the current block */
 /* The same, but that the text says it in other words, of which a graph takes longer to build. */
 bool onnx_write_said(Onnx *onnx, Str what, Str statements, Str said);
 /* `state NAME: ..`, or `param`, whose elements are these. */
@@ -431,6 +432,8 @@ bool onnx_known_ints(OnnxNode *node, uint32_t i, const int64_t **list, uint32_t 
 bool onnx_axes(OnnxNode *node, int64_t operand_since, uint32_t rank, const int64_t **axes, uint32_t *count);
 bool onnx_axis(OnnxNode *node, const char *name, int64_t fallback, uint32_t rank, int64_t *axis);
 
+/* Is its first element a number that an attribute has, which is a double? */
+bool onnx_is_attribute(const Tensor *tensor);
 const char *onnx_list(const OnnxNode *node, const int64_t *list, uint32_t count); /* [1, 2] */
 const char *onnx_number(const OnnxNode *node, DType dtype, double number);        /* 0.5; of integers 3 */
 const char *onnx_scalar(const OnnxNode *node, DType dtype, double number);        /* f32(0.5) */

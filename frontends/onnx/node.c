@@ -463,6 +463,11 @@ Shape onnx_broadcast_shape(const OnnxNode *node)
 
 /* Text */
 
+bool onnx_is_attribute(const Tensor *tensor)
+{
+    return dtype_is_float(tensor->type->dtype) || fabs(tensor_number(tensor, 0)) < 0x1p53;
+}
+
 const char *onnx_list(const OnnxNode *node, const int64_t *list, uint32_t count)
 {
     Text text = {0};

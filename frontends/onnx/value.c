@@ -146,7 +146,7 @@ bool onnx_declare_kept(Onnx *onnx, const char *word, const char *name, const Ten
 
 /* Names */
 
-static const char *literal(Onnx *onnx, const Tensor *tensor)
+const char *onnx_literal(Onnx *onnx, const Tensor *tensor)
 {
     Text out = {0};
     text_printf(&out, "%s(", dtype_name(tensor->type->dtype));
@@ -197,7 +197,7 @@ static void name_known(Onnx *onnx, OnnxValue *value)
 const char *onnx_name_value(Onnx *onnx, OnnxValue *value)
 {
     if (value->known && value->type->shape.rank == 0)
-        return literal(onnx, value->known);
+        return onnx_literal(onnx, value->known);
     if (onnx->block->folding && value->known) /* what the node itself has written is not */
         return name_folded(onnx, value);
     if (!value->name)

@@ -395,6 +395,11 @@ static bool write_pad(OnnxNode *n)
     if (given && !onnx_known_number(n, 2, &value))
         return onnx_no(n, "what it pads with is no number");
     const char *x = cut(n, onnx_in(n, 0), before, after);
+    if (given && !onnx_is_attribute(n->in[2]->known)) { /* it is 0 among what is less by it: integers wrap around */
+        const char *by = onnx_literal(n->onnx, n->in[2]->known);
+        return onnx_emit(n, "%s = pad(%s - %s, before = %s, after = %s) + %s", onnx_out(n, 0), x, by,
+                         onnx_list(n, before, rank), onnx_list(n, after, rank), by);
+    }
     return onnx_emit(n, "%s = pad(%s, before = %s, after = %s, value = %s)", onnx_out(n, 0), x,
                      onnx_list(n, before, rank), onnx_list(n, after, rank),
                      dtype == DT_BOOL ? value != 0 ? "1" : "0" : onnx_number(n, dtype, value));
