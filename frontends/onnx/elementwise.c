@@ -4,6 +4,8 @@
 
 #include "onnx/narrow.h"
 
+#define MOST_MULTIPLIED 64 /* factors of a power that is written as products */
+
 static DType dtype_at(const OnnxNode *n, uint32_t i)
 {
     return onnx_type(n, i)->dtype;
@@ -83,15 +85,29 @@ static bool write_shift(OnnxNode *n)
                      onnx_in(n, 1));
 }
 
-/* Whole powers of integers are whole, whatever a library of mathematics makes of them, or below 1/2; others are cut
- * off. */
+/* x times itself, so many times: by squares. */
+static const char *product_of(OnnxNode *n, const char *x, int64_t times)
+{
+    if (times <= 3)
+        return onnx_text(n, times == 1 ? "%s" : times == 2 ? "%s * %s" : "%s * %s * %s", x, x, x);
+    const char *half = onnx_define(n, "square", "%s", product_of(n, x, times / 2));
+    return !half ? x : onnx_text(n, times % 2 ? "%s * %s * %s" : "%s * %s", half, half, x);
+}
+
+/* Of integers, which wrap around.  Whole powers in f64 are whole, whatever a library of mathematics makes of them, or
+ * below 1/2; others are cut off. */
 static bool write_integer_pow(OnnxNode *n)
 {
     double exponent;
+    const char *x = onnx_in(n, 0), *y = onnx_in(n, 1), *out = onnx_out(n, 0);
     bool known = onnx_known_number(n, 1, &exponent) && exponent == floor(exponent);
-    const char *round = known || !dtype_is_float(dtype_at(n, 1)) ? "round" : "";
-    return onnx_emit(n, "%s = cast(%s(cast(%s, to = f64) ** cast(%s, to = f64)), to = %s)", onnx_out(n, 0), round,
-                     onnx_in(n, 0), onnx_in(n, 1), dtype_name(dtype_at(n, 0)));
+    bool whole = known || !dtype_is_float(dtype_at(n, 1));
+    if (known && exponent >= 1 && exponent <= MOST_MULTIPLIED && onnx_rank(n, 1) <= onnx_rank(n, 0))
+        return onnx_emit(n, "%s = %s", out, product_of(n, x, (int64_t)exponent));
+    if (!dtype_is_float(dtype_at(n, 1)))
+        return onnx_emit(n, "%s = integer_power(%s, %s)", out, x, y);
+    return onnx_emit(n, "%s = cast(%s(cast(%s, to = f64) ** cast(%s, to = f64)), to = %s)", out, whole ? "round" : "",
+                     x, y, dtype_name(dtype_at(n, 0)));
 }
 
 static bool write_pow(OnnxNode *n)

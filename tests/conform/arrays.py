@@ -14,6 +14,8 @@ def normal(*shape):
 ODD = np.array([[0.0, -0.0, np.nan, np.inf, -np.inf], [1e308, -1e308, 5e-324, 1.0, -2.5]])
 TRUTH = RANDOM.integers(0, 2, (3, 4, 5)) > 0
 WIDE = np.array([-2**63, -2**31 - 1, -2**31, -32769, -129, -128, -1, 0, 127, 128, 255, 256, 32768, 2**31, 2**63 - 1])
+BASES, POWERS = np.array([3, -7, -1, 2, 0, 0, 5, -1, 9, 2]), np.array([39, 22, 2**63 - 1, 64, 0, 7, 2**62, -3, -1, 63])
+POWER = np.vectorize(lambda x, n: np.array(pow(int(x), int(n), 2**64), np.uint64).astype(np.int64) if n >= 0 else x if abs(x) == 1 else 0)
 TARGETS = {"i64": np.int64, "i32": np.int32, "i16": np.int16, "i8": np.int8, "u64": np.uint64, "u32": np.uint32, "u16": np.uint16, "u8": np.uint8}
 KINDS = {
     "isnan": [("isnan(x0)", [ODD], {}, lambda x, p: np.isnan(x)), ("isnan(x0)", [np.float32(np.nan)], {}, lambda x, p: True)],
@@ -26,6 +28,10 @@ KINDS = {
                  for ours, theirs in TARGETS.items()
                  for x in (WIDE, WIDE[1:-1].astype(np.float64) + 0.5 * np.sign(WIDE[1:-1]), np.array([0, 255, 2**63 - 1, 2**63, 2**64 - 1], np.uint64),
                            np.array([-128, -1, 0, 127], np.int8), np.array([0, 200, 65535], np.uint16))],
+    "integer_power": [("integer_power(x0, x1)", [BASES, POWERS], {}, lambda x, n, p: POWER(x, n)),
+                      ("integer_power(x0, 3)", [BASES], {}, lambda x, p: x**3), ("integer_power(x0, x1)", [np.array(3), POWERS], {}, lambda x, n, p: POWER(x, n)),
+                      ("integer_power(x0, x1)", [BASES[:0], POWERS[:0]], {}, lambda x, n, p: x),
+                      ("integer_power(x0, x1)", [BASES.astype(np.uint64), np.abs(POWERS).astype(np.uint64)], {}, lambda x, n, p: POWER(x, n).astype(np.uint64))],
     "is_float": [(f"y = {d}({v}) if is_float({d}) else i64({v})", [], {}, lambda p, v=v: np.array(v)) for d, v in [("f64", 1.0), ("i32", 2)]],
     "is_unsigned": [(f"y = i64(1) if is_unsigned({d}) else i64(0)", [], {}, lambda p, v=v: np.array(v)) for d, v in [("u16", 1), ("i16", 0)]],
     "dtype_bits": [(f"y = i64(dtype_bits({d}))", [], {}, lambda p, v=v: np.array(v)) for d, v in [("u64", 64), ("i32", 32), ("u16", 16), ("i8", 8)]],
