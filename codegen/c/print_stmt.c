@@ -412,12 +412,19 @@ static void print_transpose(Printer *printer, const Stmt *stmt)
                    STR_ARG(to_stride));
         return;
     }
-    print_line(printer, "for (int i = 0; i < %u; i++)", stmt->lanes);
-    print_line(printer, "    for (int j = 0; j < %u; j++)", stmt->lanes);
-    print_line(
-        printer,
-        "        " STR_FMT "[" STR_FMT " + j * " STR_FMT " + i] = " STR_FMT "[" STR_FMT " + i * " STR_FMT " + j];",
-        STR_ARG(to_name), STR_ARG(to), STR_ARG(to_stride), STR_ARG(from_name), STR_ARG(from), STR_ARG(from_stride));
+    Var row = {.name = "i"}, column = {.name = "j"};
+    Str i = print_push(printer, &row), j = print_push(printer, &column);
+    for (int loop = 0; loop < 2; loop++) {
+        Str name = loop ? j : i;
+        print_line(printer, "%sfor (int " STR_FMT " = 0; " STR_FMT " < %u; " STR_FMT "++)", loop ? "    " : "",
+                   STR_ARG(name), STR_ARG(name), stmt->lanes, STR_ARG(name));
+    }
+    print_line(printer,
+               "        " STR_FMT "[" STR_FMT " + " STR_FMT " * " STR_FMT " + " STR_FMT "] = " STR_FMT "[" STR_FMT
+               " + " STR_FMT " * " STR_FMT " + " STR_FMT "];",
+               STR_ARG(to_name), STR_ARG(to), STR_ARG(j), STR_ARG(to_stride), STR_ARG(i), STR_ARG(from_name),
+               STR_ARG(from), STR_ARG(i), STR_ARG(from_stride), STR_ARG(j));
+    printer->depth -= 2;
 }
 
 static void print_prefetch(Printer *printer, const Stmt *stmt)
