@@ -104,6 +104,11 @@ bool kernel_only_reads(const Graph *graph, const Node *node);
 /* Is a kernel made of this node alone put together from operands that may lie in it already? */
 bool kernel_assembles(const Graph *graph, const Node *node);
 
+/* Bytes of what a buffer of the kernel is, and those of them that the lowered kernel reads, and those that it writes,
+ * each once: all, but where data say which these are, as the round of a loop a slice of its tape (touched.c). */
+int64_t kernel_buffer_bytes(const Graph *graph, const Storage *storage, const KernelBuffer *buffer);
+int64_t kernel_touched(const Graph *graph, const Storage *storage, const Kernel *kernel, uint32_t buffer);
+
 /* Are all results of a position known before one of them is stored? */
 static inline bool kernel_stores_together(const Kernel *kernel)
 {

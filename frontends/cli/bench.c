@@ -8,6 +8,7 @@
 #include "cli/bench_kernels.h"
 #include "cli/clock.h"
 #include "cli/inputs.h"
+#include "cli/roofline.h"
 #include "cli/terminal.h"
 #include "kernel/kernel.h"
 #include "ops/meaning.h"
@@ -27,7 +28,7 @@ static void add_work(Work *work, const Entry *entry, const StepList *list, int64
         work->once |= !own;
         if (step->kind == STEP_LAUNCH && step_is_first(entry->memory.kernel, step)) {
             work->flops = number_plus(work->flops, number_times(kernel->flops, rounds));
-            work->bytes = number_plus(work->bytes, number_times(kernel->bytes, rounds));
+            work->bytes = number_plus(work->bytes, number_times(roofline_bytes(entry, kernel), rounds));
         }
         for (uint32_t s = 0; s < step->body_count; s++)
             add_work(work, entry, &step->body[s], number_times(rounds, own ? own : 1));

@@ -2,6 +2,8 @@
 
 #include <stdio.h>
 
+#include "base/number.h"
+
 #define SHORT 1e-6 /* seconds of a round, below which a kernel far under its roof is called overhead */
 #define FAR   0.5
 
@@ -32,14 +34,13 @@ const char *roofline_bound(const RoofRow *row)
 
 int64_t roofline_bytes(const Entry *entry, const Kernel *kernel)
 {
-    int64_t bytes = kernel->bytes;
+    int64_t bytes = 0;
     for (uint32_t b = 0; b < kernel->buffer_count; b++) {
-        const KernelBuffer *buffer = &kernel->buffer[b];
-        const Storage *storage = entry_storage(entry, buffer->storage);
-        if (storage->role == STORAGE_SCRATCH)
-            bytes -= storage->bytes * (buffer->read + buffer->written);
+        const Storage *storage = entry_storage(entry, kernel->buffer[b].storage);
+        if (storage->role != STORAGE_SHARED && storage->role != STORAGE_SCRATCH)
+            bytes = number_plus(bytes, kernel_touched(entry->graph, storage, kernel, b));
     }
-    return bytes > 0 ? bytes : 0;
+    return bytes;
 }
 
 int64_t roofline_weights(const Entry *entry, const Kernel *kernel)

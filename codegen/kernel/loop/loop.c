@@ -161,7 +161,7 @@ const Expr *expr_substitute(Arena *arena, const Expr *expr, const Var *var, Inde
     return keep(arena, copy);
 }
 
-static void index_loads(Index index, void (*visit)(void *, const Expr *), void *context)
+void index_loads(Index index, void (*visit)(void *, const Expr *), void *context)
 {
     for (uint32_t i = 0; i < index.count; i++) {
         const Atom *atom = index.term[i].atom;

@@ -165,6 +165,7 @@ bool expr_eq(const Expr *a, const Expr *b);
 const Expr *expr_substitute(Arena *arena, const Expr *expr, const Var *var, Index with);
 /* Calls visit for every load in the expression, also inside data indices. */
 void expr_loads(const Expr *expr, void (*visit)(void *context, const Expr *load), void *context);
+void index_loads(Index index, void (*visit)(void *context, const Expr *load), void *context);
 
 static inline uint32_t bundle_count(Bundle bundle)
 {

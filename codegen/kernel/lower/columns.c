@@ -1,11 +1,13 @@
 /* Sums of columns: reductions over leading dimensions, whose results lie next to each other.
  * A row of accumulators stands in scratch, and what is reduced passes over it as it lies in memory; a vector of
  * accumulators alone would go down a column, one line of memory after the other, for each few results.  Each result is
- * combined in the same order as by `window`, to the same bits. */
+ * combined in the order of its elements.  Dtypes that have no vectors here are plain loops along the row, of which C
+ * compilers make some. */
 #include "base/number.h"
 #include "kernel/lower/contract.h"
 
-#define MOST_ACROSS 1024 /* results of a row: a page of memory, whose lines hardware fetches ahead */
+#define MOST_ACROSS 1024 /* results of a row: a page or two of memory, whose lines hardware fetches ahead */
+#define FEW_ACROSS  8    /* of a dtype without vectors here */
 #define FEW_DOWN    16   /* elements of a result that pay for the scratch */
 #define TOGETHER    4 /* of them that come in a round, so that the next one waits less often for what this has stored */
 #define FEW_NODES   4 /* that are as quickly computed as they are read back */
@@ -32,7 +34,7 @@ static bool reduces_leading(const Lower *lower, Columns *c)
     for (uint32_t d = 0; d < from->rank; d++)
         down *= c->reduction.reduced[d] ? from->dim[d] : 1;
     return c->reduction.kind == REDUCE_VALUES && !c->reduction.has_window && !c->reduction.reduced[from->rank - 1] &&
-           c->reduction.accumulator == DT_F32 && down >= FEW_DOWN;
+           down >= FEW_DOWN;
 }
 
 /* The most results of a row that rows of so many divide evenly into, whole vectors where they do. */
@@ -46,11 +48,20 @@ static int64_t choose_across(int64_t last, int64_t lanes)
     return vectors >= 2 * lanes ? vectors : across;
 }
 
+/* Where memory has caches, a text may be long, and elements come without a call for each. */
+static bool suits(const Lower *lower, ValueId operand)
+{
+    const Target *target = lower->target;
+    bool plain = target->dialect == DIALECT_C99 && !target->flash && !target->small &&
+                 !dtype_is_half(value_type(lower->graph, operand)->dtype);
+    return target->dialect == DIALECT_VECTOR || plain;
+}
+
 static bool see(const Lower *lower, const Kernel *kernel, Columns *c)
 {
     *c = (Columns){.node = &lower->graph->node[kernel->anchor]};
     const Type *type = value_type(lower->graph, c->node->out[0]);
-    if (lower->target->dialect != DIALECT_VECTOR || type->layout.block || !reduces_leading(lower, c) ||
+    if (type->layout.block || !reduces_leading(lower, c) || !suits(lower, c->node->in[0]) ||
         lower_has_other_windows(lower, kernel))
         return false;
     const Shape *from = value_shape(lower->graph, c->node->in[0]);
@@ -60,7 +71,7 @@ static bool see(const Lower *lower, const Kernel *kernel, Columns *c)
     c->down = c->leading - 1;
     c->across = choose_across(last, lower->target->lanes);
     c->parts = c->across ? last / c->across : 0;
-    return c->across >= 2 * lower->target->lanes;
+    return c->across >= (c->reduction.accumulator == DT_F32 ? 2 * lower->target->lanes : FEW_ACROSS);
 }
 
 /* The last dimensions, of the operand and of the result, at a column of the part. */
@@ -79,8 +90,9 @@ static void set_last(Lower *lower, const Columns *c, Index column)
 static void clear(Lower *lower, void *context, Index column)
 {
     const Columns *c = context;
+    DType dtype = c->reduction.accumulator;
     stmt_store(lower->arena, lower->block, c->sums, column,
-               expr_number(lower->arena, DT_F32, reduction_neutral(c->reduction.combine, DT_F32)));
+               expr_number(lower->arena, dtype, reduction_neutral(c->reduction.combine, dtype)));
 }
 
 /* Some elements of each result that follow each other along `down`, in their order. */
@@ -88,13 +100,14 @@ static void combine(Lower *lower, void *context, Index column)
 {
     const Columns *c = context;
     Arena *arena = lower->arena;
+    DType dtype = c->reduction.accumulator;
     Index first = c->at[c->down];
-    const Expr *sum = expr_load(arena, DT_F32, c->sums, column);
+    const Expr *sum = expr_load(arena, dtype, c->sums, column);
     set_last(lower, c, column);
     for (int64_t i = 0; i < c->together; i++) {
         c->at[c->down] = index_add(arena, first, index_constant(i));
-        const Expr *more = expr_cast(arena, DT_F32, lower_value(lower, c->node->in[0], c->at));
-        sum = expr_word(arena, c->reduction.combine, DT_F32, sum, more, NULL);
+        const Expr *more = expr_cast(arena, dtype, lower_value(lower, c->node->in[0], c->at));
+        sum = expr_word(arena, c->reduction.combine, dtype, sum, more, NULL);
     }
     c->at[c->down] = first;
     stmt_store(arena, lower->block, c->sums, column, sum);
@@ -106,7 +119,7 @@ static void finish(Lower *lower, void *context, Index column)
     ValueId result = c->node->out[0];
     set_last(lower, c, column);
     lower->bound[result] = expr_cast(lower->arena, value_type(lower->graph, result)->dtype,
-                                     expr_load(lower->arena, DT_F32, c->sums, column));
+                                     expr_load(lower->arena, c->reduction.accumulator, c->sums, column));
     lower_stores(lower, c->result);
     lower->bound[result] = NULL;
 }
@@ -176,7 +189,7 @@ static bool offers(Lower *lower, const Kernel *kernel, Recipe *recipe)
     Columns c;
     if (!see(lower, kernel, &c))
         return false;
-    recipe_scratch(lower, recipe, "sums", DT_F32, c.across, true);
+    recipe_scratch(lower, recipe, "sums", c.reduction.accumulator, c.across, true);
     return true;
 }
 

@@ -22,8 +22,7 @@ static int64_t count_bytes(const Lower *lower)
         const KernelBuffer *buffer = &lower->kernel->buffer[i];
         const Storage *storage = &lower->storage->at[buffer->storage];
         if (storage->role != STORAGE_SHARED)
-            bytes += (buffer->part == NONE ? storage->bytes : type_bytes(value_type(lower->graph, buffer->part))) *
-                     (buffer->read + buffer->written);
+            bytes += kernel_buffer_bytes(lower->graph, storage, buffer) * (buffer->read + buffer->written);
     }
     return bytes;
 }

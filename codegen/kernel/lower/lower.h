@@ -264,7 +264,7 @@ void lower_copy_scratch(Lower *lower, const Kernel *kernel, Recipe *recipe);
 
 /* strands.c: accumulators that go on side by side.  How many suit a loop over `extent` that is run `rounds` times in
  * all; a multiple of them is the extent.  Of what the block and the value after it compute: 1 where that takes long. */
-#define MOST_ACCUMULATORS 8
+#define MOST_ACCUMULATORS 16
 typedef struct Strands {
     Word combine;
     DType dtype;
@@ -274,6 +274,8 @@ typedef struct Strands {
 
 uint32_t lower_strand_count(const Lower *lower, int64_t extent, int64_t rounds);
 uint32_t lower_strands_of(const Lower *lower, int64_t rounds, const Block *block, const Expr *value);
+/* Of floats that have no vectors here, for which C compilers make some of neighbours; the extent may be any. */
+uint32_t lower_strands_of_neighbours(const Lower *lower, int64_t extent, const Block *block, const Expr *value);
 void lower_strands_begin(Lower *lower, Block *block, Strands *strands); /* fills in the accumulators */
 void lower_strand_add(Lower *lower, Block *block, const Strands *strands, uint32_t s, const Expr *value);
 const Local *lower_strands_end(Lower *lower, Block *block, const Strands *strands); /* all, in the first */

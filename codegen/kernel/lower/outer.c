@@ -6,15 +6,28 @@
  * For dtypes that have no vectors here (f64, integers, f16 where it is asked for): an element is loaded once for a
  * whole tile, the sums do not wait for one another, and where columns follow each other in memory C compilers make
  * vectors of them, if the sums are stored side by side.  So what follows in the kernel is done after that, one by one
- * from scratch.  Each sum is added up in the order of the depth, as a window's.
+ * from scratch.  The columns of a tile come into scratch first, step by step of the depth, and all rows go over them:
+ * else each step would be a line of memory of its own, or, where it is the depth that follows, one for each column.
+ * Each sum is added up in the order of the depth, as a window's.
  *
  * Needs: a target without teams, operands of rank 2 or more.  Otherwise windows do it. */
+#include "base/number.h"
 #include "kernel/lower/contract.h"
 
 #include <assert.h>
 
 #define ROWS    4
 #define COLUMNS 8
+
+/* Columns come into scratch where that is worth its time: for so many rows, from lines of so many, to as many steps as
+ * caches hold. */
+#define FEW_ROWS    16
+#define FEW_COLUMNS 32
+#define MOST_DEPTH  4096
+
+/* Rows go over them in blocks of so many at least, of about so many elements, which stay in the second level. */
+#define BLOCK_ROWS     64
+#define BLOCK_ELEMENTS 32768
 
 typedef struct Outer {
     Lower *lower;
@@ -25,7 +38,20 @@ typedef struct Outer {
     Index first[2];  /* row and column of the tile */
     int64_t size[2]; /* rows and columns of it */
     bool rest[2];    /* is it what is left of them? */
+    bool brings;     /* columns of a tile are [depth][COLUMNS] in ... */
+    uint32_t panel;  /* this buffer, for ... */
+    Index block;     /* rows from there on, ... */
+    int64_t rows;    /* so many: all where nothing is brought */
 } Outer;
+
+/* Sums of integers whose depth follows in memory C compilers cut along that. */
+static bool brings_columns(const Outer *o)
+{
+    const Target *target = o->lower->target;
+    bool apart = o->product.transposed ? dtype_is_float(o->dtype) : o->product.columns >= FEW_COLUMNS;
+    return apart && o->product.rows >= FEW_ROWS && o->product.depth <= MOST_DEPTH && !o->lower->lean &&
+           target->dialect == DIALECT_VECTOR && !target->small;
+}
 
 static bool see(Outer *o)
 {
@@ -34,6 +60,7 @@ static bool see(Outer *o)
     if (!product_of(graph, o->node, &o->product) || type->layout.block || type->dtype == DT_F32)
         return false;
     o->dtype = reduction_accumulator(type->dtype);
+    o->brings = brings_columns(o);
     return o->product.has_rows && o->product.has_columns && o->product.depth && shape_elements(&type->shape);
 }
 
@@ -56,6 +83,16 @@ static Index place(const Outer *o, bool right, int64_t i)
     return index_add(o->lower->arena, o->first[right], index_constant(i));
 }
 
+/* A column of the tile at a step of the depth. */
+static const Expr *column_element(const Outer *o, Index depth, int64_t j)
+{
+    Arena *arena = o->lower->arena;
+    if (!o->brings)
+        return element(o, true, depth, place(o, true, j));
+    Index at = index_add(arena, index_scale(arena, depth, COLUMNS), index_constant(j));
+    return expr_load(arena, o->dtype, o->panel, at);
+}
+
 /* A step of the depth. */
 static void add_products(const Outer *o, const Local *acc, Index depth)
 {
@@ -64,7 +101,7 @@ static void add_products(const Outer *o, const Local *acc, Index depth)
     const Local *column[COLUMNS], *row;
     for (int64_t j = 0; j < o->size[1]; j++) {
         column[j] = lower_local(lower, "c", o->dtype, false);
-        stmt_local(arena, lower->block, column[j], element(o, true, depth, place(o, true, j)));
+        stmt_local(arena, lower->block, column[j], column_element(o, depth, j));
     }
     for (int64_t i = 0; i < o->size[0]; i++) {
         row = lower_local(lower, "r", o->dtype, false);
@@ -168,10 +205,25 @@ static Index open_loop(Lower *lower, const char *name, int64_t rounds, int64_t s
     return index_scale(lower->arena, index_var(lower->arena, var), step);
 }
 
-/* Tiles of `step` rows, or columns of a row of tiles, and one of what is left. */
+/* Along what follows in memory. */
+static void bring_columns(Outer *o)
+{
+    Lower *lower = o->lower;
+    Arena *arena = lower->arena;
+    Block *start = lower->block;
+    Index j = o->product.transposed ? open_small(o, true) : index_constant(0);
+    Index k = open_loop(lower, "k", o->product.depth, 1);
+    j = o->product.transposed ? j : open_small(o, true);
+    stmt_store(arena, lower->block, o->panel, index_add(arena, index_scale(arena, k, COLUMNS), j),
+               element(o, true, k, index_add(arena, o->first[1], j)));
+    lower_leave(lower, start);
+}
+
+/* Tiles of `step` rows of the block, or columns, and one of what is left; those of the other are inside, or around. */
 static void cut(Outer *o, bool columns)
 {
-    int64_t extent = columns ? o->product.columns : o->product.rows, step = columns ? COLUMNS : ROWS;
+    bool inside = columns != o->brings;
+    int64_t extent = columns ? o->product.columns : o->rows, step = columns ? COLUMNS : ROWS;
     Block *start = o->lower->block;
     for (int part = 0; part < 2; part++) {
         o->rest[columns] = part;
@@ -179,12 +231,42 @@ static void cut(Outer *o, bool columns)
         int64_t rounds = part ? o->size[columns] > 0 : extent / step;
         if (!rounds)
             continue;
-        o->first[columns] = part ? index_constant(extent - extent % step)
-                                 : open_loop(o->lower, columns ? "column" : "row", rounds, step);
-        if (columns)
+        Index first = part ? index_constant(extent - extent % step)
+                           : open_loop(o->lower, columns ? "column" : "row", rounds, step);
+        o->first[columns] = columns ? first : index_add(o->lower->arena, o->block, first);
+        if (!inside && o->brings)
+            bring_columns(o);
+        if (inside)
             tile(o);
         else
-            cut(o, true);
+            cut(o, !columns);
+        lower_leave(o->lower, start);
+    }
+}
+
+/* Rows of a block, whole tiles that divide all rows where such are near. */
+static int64_t choose_block(const Outer *o)
+{
+    int64_t rows = o->product.rows, most_rows = most(BLOCK_ROWS, BLOCK_ELEMENTS / o->product.depth / ROWS * ROWS);
+    if (!o->brings || rows < 2 * most_rows)
+        return rows;
+    for (int64_t block = most_rows; block >= most_rows / 2; block -= ROWS)
+        if (rows % block == 0)
+            return block;
+    return most_rows;
+}
+
+static void cut_blocks(Outer *o)
+{
+    int64_t rows = o->product.rows, block = choose_block(o);
+    Block *start = o->lower->block;
+    for (int part = 0; part < 2; part++) {
+        o->rows = part ? rows % block : block;
+        int64_t rounds = part ? o->rows > 0 : rows / block;
+        if (!rounds)
+            continue;
+        o->block = part ? index_constant(rows - rows % block) : open_loop(o->lower, "block", rounds, block);
+        cut(o, o->brings);
         lower_leave(o->lower, start);
     }
 }
@@ -196,6 +278,8 @@ static bool outer_offers(Lower *lower, const Kernel *kernel, Recipe *recipe)
         return false;
     if (finishes(lower, kernel))
         recipe_scratch(lower, recipe, "sums", o.dtype, ROWS * COLUMNS, true);
+    if (o.brings)
+        recipe_scratch(lower, recipe, "columns", o.dtype, o.product.depth * COLUMNS, true);
     return true;
 }
 
@@ -215,7 +299,9 @@ static void outer_lower(Lower *lower)
     (void)offered;
     for (uint32_t d = 0; d < o.product.batch_rank; d++)
         o.batch[d] = open_loop(lower, lower_loop_names[d], value_shape(lower->graph, o.node->out[0])->dim[d], 1);
-    cut(&o, false);
+    if (o.brings)
+        o.panel = lower_scratch(lower, lower->kernel->recipe.scratch_count - 1);
+    cut_blocks(&o);
     lower_leave(lower, start);
 }
 

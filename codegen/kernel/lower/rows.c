@@ -240,6 +240,28 @@ static void reduce_vectors(Lower *lower, const Rows *rows, const Node *node, Sta
     stmt_reduce(arena, region, total->combine, total->acc[0], lower_strands_end(lower, region, &strands));
 }
 
+/* In accumulators of neighbours, which are added to the total in the end: as many columns as they divide.  Returns how
+ * many that are. */
+static int64_t reduce_neighbours(Lower *lower, const Rows *rows, const Node *node, Stage stage, const Strands *total)
+{
+    Arena *arena = lower->arena;
+    Strands strands = {.combine = total->combine, .dtype = total->dtype};
+    strands.count = lower_strands_of_neighbours(lower, rows->columns, &stage.block, stage.value);
+    if (strands.count < 2)
+        return 0;
+    int64_t done = rows->columns / strands.count * strands.count;
+    const Var *first = index_var_new(arena, "j", 0, done - strands.count);
+    lower_strands_begin(lower, lower->block, &strands);
+    Block *body = &stmt_for(arena, lower->block, first, 0, done, strands.count, LOOP_SERIAL)->body;
+    for (uint32_t s = 0; s < strands.count; s++) {
+        stage = s ? build_stage(lower, rows, node, total->dtype) : stage;
+        add_stage(lower, body, &stage, index_add(arena, index_var(arena, first), index_constant(s)), &strands, s);
+    }
+    const Local *sum = lower_strands_end(lower, lower->block, &strands);
+    lower_strand_add(lower, lower->block, total, 0, expr_local(arena, sum));
+    return done;
+}
+
 /* An extreme does not change when elements come again, if nothing but it is made of them. */
 static bool may_come_again(const Strands *total, const Stage *stage)
 {
@@ -276,6 +298,8 @@ static void reduce_stage(Lower *lower, const Rows *rows, const Node *node)
             reduce_vector(lower, &stage, &columns, &total);
         done = columns.again ? rows->columns : columns.end;
     }
+    if (!done && !rows->team && total.dtype != DT_F32)
+        done = reduce_neighbours(lower, rows, node, stage, &total);
     if (done < rows->columns) {
         const Var *rest;
         Stmt *loop = columns_loop(lower, rows, done, &rest);

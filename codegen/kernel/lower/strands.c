@@ -30,6 +30,20 @@ uint32_t lower_strands_of(const Lower *lower, int64_t rounds, const Block *block
     return hides_latency(block, value) ? 1 : lower_strand_count(lower, rounds, rounds);
 }
 
+/* Loads fill two of the longest vectors; of what is computed for each the text would be long, and so is that of strict
+ * C99, which has shorter vectors. */
+uint32_t lower_strands_of_neighbours(const Lower *lower, int64_t extent, const Block *block, const Expr *value)
+{
+    const Target *target = lower->target;
+    bool most = value->kind == EXPR_LOAD && target->dialect == DIALECT_VECTOR;
+    uint32_t count = most ? MOST_ACCUMULATORS : MOST_ACCUMULATORS / 2;
+    if (!dtype_is_float(value->dtype) || target->team || target->flash || target->small || hides_latency(block, value))
+        return 1;
+    while (count > LEAST_LANES && extent < FEW_ROUNDS * count)
+        count /= 2;
+    return extent < FEW_ROUNDS * count ? 1 : count;
+}
+
 void lower_strands_begin(Lower *lower, Block *block, Strands *strands)
 {
     const Expr *neutral =
