@@ -7,8 +7,11 @@
  * page to page; here the rows are read as they lie in memory, several streams of them at once, and the sums stay in the
  * first level.
  *
- * Needs: vectors, f32, or narrower elements to widen, in memory that follow one another along the columns.  Otherwise
- * tiles or windows do it. */
+ * Of dtypes that have no vectors here (f64, integers), whose constants are not packed either, the loop along the sums is
+ * one that C compilers make vectors of, and the matrix may lie anywhere.
+ *
+ * Needs: elements in memory that follow one another along the columns; f32 or narrower ones to widen, or of a dtype
+ * without vectors.  Otherwise tiles or windows do it. */
 #include "base/number.h"
 #include "kernel/lower/ahead.h"
 #include "kernel/lower/contract.h"
@@ -26,6 +29,7 @@ typedef struct Axpy {
     Lower *lower;
     const Node *node;
     Product product;
+    DType dtype; /* of the sums */
     const Var *loop[MAX_RANK + 2]; /* over the batch, parts of columns, steps of a stream */
     uint32_t sums;                 /* buffer: [rows][across] */
     int64_t across;                /* columns of a part */
@@ -39,7 +43,7 @@ static const Expr *element(const Axpy *a, bool right)
     Index position[MAX_RANK];
     lower_product_position(a->lower, a->node, &a->product, right, a->loop, right ? a->column : a->row, a->depth,
                            position);
-    return lower_value(a->lower, a->node->in[right], position);
+    return expr_cast(a->lower->arena, a->dtype, lower_value(a->lower, a->node->in[right], position));
 }
 
 /* Which step of the depth a stream is at. */
@@ -72,7 +76,7 @@ static void clear(Lower *lower, void *context, Index column)
 {
     const Axpy *a = context;
     for (int64_t row = 0; row < a->product.rows; row++)
-        stmt_store(lower->arena, lower->block, a->sums, sum_at(a, row, column), expr_number(lower->arena, DT_F32, 0));
+        stmt_store(lower->arena, lower->block, a->sums, sum_at(a, row, column), expr_number(lower->arena, a->dtype, 0));
 }
 
 static void add(Lower *lower, void *context, Index column)
@@ -86,11 +90,11 @@ static void add(Lower *lower, void *context, Index column)
         right[s] = element(a, true);
     }
     for (int64_t row = 0; row < a->product.rows; row++) {
-        const Expr *sum = expr_load(arena, DT_F32, a->sums, sum_at(a, row, column));
+        const Expr *sum = expr_load(arena, a->dtype, a->sums, sum_at(a, row, column));
         for (int64_t s = 0; s < a->streams; s++) {
             const Expr *factor = expr_local(arena, a->factor[row * a->streams + s]);
-            sum = expr_word(arena, WORD_ADD, DT_F32, sum, expr_word(arena, WORD_MUL, DT_F32, factor, right[s], NULL),
-                            NULL);
+            const Expr *product = expr_word(arena, WORD_MUL, a->dtype, factor, right[s], NULL);
+            sum = expr_word(arena, WORD_ADD, a->dtype, sum, product, NULL);
         }
         stmt_store(arena, lower->block, a->sums, sum_at(a, row, column), sum);
     }
@@ -101,7 +105,7 @@ static void load_factors(Axpy *a)
     Lower *lower = a->lower;
     for (int64_t row = 0; row < a->product.rows; row++)
         for (int64_t s = 0; s < a->streams; s++) {
-            const Local *factor = lower_local(lower, "factor", DT_F32, false);
+            const Local *factor = lower_local(lower, "factor", a->dtype, false);
             a->row = index_constant(row);
             a->depth = step_of(a, s);
             stmt_local(lower->arena, lower->block, factor, element(a, false));
@@ -143,7 +147,8 @@ static void finish(Lower *lower, void *context, Index column)
         position[rank++] = a->row;
     position[rank] = column_of_part(a, column);
     Index at = index_add(lower->arena, index_scale(lower->arena, a->row, a->across), column);
-    lower->bound[result] = expr_load(lower->arena, DT_F32, a->sums, at);
+    lower->bound[result] = expr_cast(lower->arena, value_type(lower->graph, result)->dtype,
+                                     expr_load(lower->arena, a->dtype, a->sums, at));
     lower_stores(lower, position);
     lower->bound[result] = NULL;
 }
@@ -204,9 +209,10 @@ static bool follows_columns(Axpy *a)
     int64_t step;
     lower_product_position(lower, a->node, &a->product, true, a->loop, index_var(lower->arena, column), step_of(a, 0),
                            position);
-    return (dtype == DT_F32 || widen_is_narrow(dtype)) && !kernel_computes(lower, value) && !lower->nibbles[value] &&
-           lower_memory_source(lower, value, position, &source, &address) && index_factor(address, column, &step) &&
-           step == 1 && comes_from_afar(a, source);
+    bool packs = a->dtype == DT_F32; /* what is constant, when compiling */
+    return (!packs || dtype == DT_F32 || widen_is_narrow(dtype)) && !kernel_computes(lower, value) &&
+           !lower->nibbles[value] && lower_memory_source(lower, value, position, &source, &address) &&
+           index_factor(address, column, &step) && step == 1 && (!packs || comes_from_afar(a, source));
 }
 
 static bool see(Lower *lower, const Kernel *kernel, Axpy *a)
@@ -214,9 +220,10 @@ static bool see(Lower *lower, const Kernel *kernel, Axpy *a)
     *a = (Axpy){.lower = lower, .node = &lower->graph->node[kernel->anchor]};
     const Type *type = value_type(lower->graph, a->node->out[0]);
     if (lower->target->dialect != DIALECT_VECTOR || !product_of(lower->graph, a->node, &a->product) ||
-        type->layout.block || type->dtype != DT_F32 || !shape_elements(&type->shape) ||
+        type->layout.block || dtype_is_half(type->dtype) || !shape_elements(&type->shape) ||
         lower_has_other_windows(lower, kernel))
         return false;
+    a->dtype = reduction_accumulator(type->dtype);
     const Product *product = &a->product;
     if (product->transposed || !product->has_columns || product->rows > MOST_ROWS || product->depth < LEAST_DEPTH ||
         product->columns < lower->target->lanes)
@@ -230,7 +237,7 @@ static bool axpy_offers(Lower *lower, const Kernel *kernel, Recipe *recipe)
     Axpy a;
     if (!see(lower, kernel, &a))
         return false;
-    recipe_scratch(lower, recipe, "sums", DT_F32, a.product.rows * a.across, true);
+    recipe_scratch(lower, recipe, "sums", a.dtype, a.product.rows * a.across, true);
     return true;
 }
 

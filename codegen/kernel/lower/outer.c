@@ -22,7 +22,7 @@
 /* Columns come into scratch where that is worth its time: for so many rows, from lines of so many, to as many steps as
  * caches hold. */
 #define FEW_ROWS    16
-#define FEW_COLUMNS 32
+#define FEW_COLUMNS 9
 #define MOST_DEPTH  4096
 
 /* Rows go over them in blocks of so many at least, of about so many elements, which stay in the second level. */
