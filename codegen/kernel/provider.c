@@ -10,6 +10,7 @@ const Provider *const provider_table[] = {
     &provider_window,
     &provider_pool,
     &provider_columns,
+    &provider_runs,
     &provider_running,
     &provider_insertion,
     &provider_radix,

@@ -7,8 +7,8 @@
  * page to page; here the rows are read as they lie in memory, several streams of them at once, and the sums stay in the
  * first level.
  *
- * Of dtypes that have no vectors here (f64, integers), whose constants are not packed either, the loop along the sums is
- * one that C compilers make vectors of, and the matrix may lie anywhere.
+ * Of dtypes that have no vectors here (f64, integers), whose constants are not packed either, the loop along the sums
+ * is one that C compilers make vectors of, and the matrix may lie anywhere.
  *
  * Needs: elements in memory that follow one another along the columns; f32 or narrower ones to widen, or of a dtype
  * without vectors.  Otherwise tiles or windows do it. */
@@ -29,7 +29,7 @@ typedef struct Axpy {
     Lower *lower;
     const Node *node;
     Product product;
-    DType dtype; /* of the sums */
+    DType dtype;                   /* of the sums */
     const Var *loop[MAX_RANK + 2]; /* over the batch, parts of columns, steps of a stream */
     uint32_t sums;                 /* buffer: [rows][across] */
     int64_t across;                /* columns of a part */

@@ -124,21 +124,11 @@ static void finish(Lower *lower, void *context, Index column)
     lower->bound[result] = NULL;
 }
 
-/* A loop over a dimension, which is entered; none for one round. */
-static Index open_loop(Lower *lower, const char *name, int64_t rounds, LoopKind kind)
-{
-    const Var *var = index_var_new(lower->arena, name, 0, rounds - 1);
-    if (rounds == 1)
-        return index_constant(0);
-    lower_enter(lower, &stmt_for(lower->arena, lower->block, var, 0, rounds, 1, kind)->body);
-    return index_var(lower->arena, var);
-}
-
 /* `rounds` of so many steps together, from one on. */
 static void combine_steps(Lower *lower, Columns *c, int64_t first, int64_t rounds, int64_t together)
 {
     Block *outer = lower->block;
-    Index round = open_loop(lower, "k", rounds, LOOP_SERIAL);
+    Index round = lower_open_loop(lower, "k", rounds, LOOP_SERIAL);
     c->together = together;
     c->at[c->down] = index_add(lower->arena, index_scale(lower->arena, round, together), index_constant(first));
     lower_vector_loop(lower, "j", c->across, LOOP_SERIAL, block_vectorizes, combine, c);
@@ -152,7 +142,7 @@ static void reduce_row(Lower *lower, Columns *c)
     Block *outer = lower->block;
     for (uint32_t d = 0; d < c->down; d++)
         if (c->reduction.reduced[d])
-            c->at[d] = open_loop(lower, "k", from->dim[d], LOOP_SERIAL);
+            c->at[d] = lower_open_loop(lower, "k", from->dim[d], LOOP_SERIAL);
     int64_t steps = from->dim[c->down], together = lower->kernel->node_count <= FEW_NODES ? least(steps, TOGETHER) : 1;
     combine_steps(lower, c, 0, steps / together, together);
     if (steps % together)
@@ -175,11 +165,11 @@ static void columns_lower(Lower *lower)
     uint32_t o = 0;
     for (uint32_t d = 0; d < c.leading; d++) {
         if (!c.reduction.reduced[d])
-            result[o++] = at[d] = open_loop(lower, lower_loop_names[d], from->dim[d], LOOP_PARALLEL);
+            result[o++] = at[d] = lower_open_loop(lower, lower_loop_names[d], from->dim[d], LOOP_PARALLEL);
         else if (c.reduction.keep)
             result[o++] = index_constant(0);
     }
-    c.first = index_scale(lower->arena, open_loop(lower, "row", c.parts, LOOP_PARALLEL), c.across);
+    c.first = index_scale(lower->arena, lower_open_loop(lower, "row", c.parts, LOOP_PARALLEL), c.across);
     reduce_row(lower, &c);
     lower_leave(lower, start);
 }

@@ -19,6 +19,15 @@ Index lower_tap_at(Arena *arena, const WindowDimension *d, Index window, Index t
     return index_add(arena, begin, index_scale(arena, tap, d->dilation));
 }
 
+Index lower_open_loop(Lower *lower, const char *name, int64_t rounds, LoopKind kind)
+{
+    const Var *var = index_var_new(lower->arena, name, 0, rounds - 1);
+    if (rounds == 1)
+        return index_constant(0);
+    lower_enter(lower, &stmt_for(lower->arena, lower->block, var, 0, rounds, 1, kind)->body);
+    return index_var(lower->arena, var);
+}
+
 Block *lower_clamped_taps(Lower *lower, Block *block, const char *name, const WindowDimension *d, Index out, Index *tap)
 {
     Arena *arena = lower->arena;

@@ -5,6 +5,8 @@
 #include "kernel/lower/lower.h"
 #include "ops/meaning.h"
 
+/* A loop over a dimension, which is entered; none for one round. */
+Index lower_open_loop(Lower *lower, const char *name, int64_t rounds, LoopKind kind);
 /* One dimension of the window, counted from the last; what it makes of a dimension less: extent 1. */
 WindowDimension lower_window_dimension(const Window *window, uint32_t from_last);
 /* A loop over the taps of a dimension that lie inside the image for the result's position `out`, cut by its bounds; no

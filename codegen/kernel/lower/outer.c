@@ -195,16 +195,6 @@ static void tile(Outer *o)
                           expr_local_at(arena, acc, index_constant(i), index_constant(j)));
 }
 
-/* A loop, or none for one round. */
-static Index open_loop(Lower *lower, const char *name, int64_t rounds, int64_t step)
-{
-    const Var *var = index_var_new(lower->arena, name, 0, rounds - 1);
-    if (rounds == 1)
-        return index_constant(0);
-    lower_enter(lower, &stmt_for(lower->arena, lower->block, var, 0, rounds, 1, LOOP_PARALLEL)->body);
-    return index_scale(lower->arena, index_var(lower->arena, var), step);
-}
-
 /* Along what follows in memory. */
 static void bring_columns(Outer *o)
 {
@@ -212,11 +202,17 @@ static void bring_columns(Outer *o)
     Arena *arena = lower->arena;
     Block *start = lower->block;
     Index j = o->product.transposed ? open_small(o, true) : index_constant(0);
-    Index k = open_loop(lower, "k", o->product.depth, 1);
+    Index k = lower_open_loop(lower, "k", o->product.depth, LOOP_PARALLEL);
     j = o->product.transposed ? j : open_small(o, true);
     stmt_store(arena, lower->block, o->panel, index_add(arena, index_scale(arena, k, COLUMNS), j),
                element(o, true, k, index_add(arena, o->first[1], j)));
     lower_leave(lower, start);
+}
+
+/* Where a tile begins, or a block, in a loop over them. */
+static Index open_tiles(Lower *lower, const char *name, int64_t rounds, int64_t step)
+{
+    return index_scale(lower->arena, lower_open_loop(lower, name, rounds, LOOP_PARALLEL), step);
 }
 
 /* Tiles of `step` rows of the block, or columns, and one of what is left; those of the other are inside, or around. */
@@ -232,7 +228,7 @@ static void cut(Outer *o, bool columns)
         if (!rounds)
             continue;
         Index first = part ? index_constant(extent - extent % step)
-                           : open_loop(o->lower, columns ? "column" : "row", rounds, step);
+                           : open_tiles(o->lower, columns ? "column" : "row", rounds, step);
         o->first[columns] = columns ? first : index_add(o->lower->arena, o->block, first);
         if (!inside && o->brings)
             bring_columns(o);
@@ -265,7 +261,7 @@ static void cut_blocks(Outer *o)
         int64_t rounds = part ? o->rows > 0 : rows / block;
         if (!rounds)
             continue;
-        o->block = part ? index_constant(rows - rows % block) : open_loop(o->lower, "block", rounds, block);
+        o->block = part ? index_constant(rows - rows % block) : open_tiles(o->lower, "block", rounds, block);
         cut(o, o->brings);
         lower_leave(o->lower, start);
     }
@@ -298,7 +294,8 @@ static void outer_lower(Lower *lower)
     assert(offered && "what was offered is offered again");
     (void)offered;
     for (uint32_t d = 0; d < o.product.batch_rank; d++)
-        o.batch[d] = open_loop(lower, lower_loop_names[d], value_shape(lower->graph, o.node->out[0])->dim[d], 1);
+        o.batch[d] = lower_open_loop(lower, lower_loop_names[d], value_shape(lower->graph, o.node->out[0])->dim[d],
+                                     LOOP_PARALLEL);
     if (o.brings)
         o.panel = lower_scratch(lower, lower->kernel->recipe.scratch_count - 1);
     cut_blocks(&o);
