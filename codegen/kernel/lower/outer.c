@@ -32,7 +32,9 @@
 typedef struct Outer {
     Lower *lower;
     const Node *node;
-    Product product;
+    Product product; /* of a convolution, the weights of a group and, in columns, what they see for each pixel */
+    bool convolves;
+    Convolution conv;
     DType dtype; /* of sums */
     Index batch[MAX_RANK];
     Index first[2];  /* row and column of the tile */
@@ -48,25 +50,64 @@ typedef struct Outer {
 static bool brings_columns(const Outer *o)
 {
     const Target *target = o->lower->target;
+    if (o->convolves)
+        return o->product.rows >= ROWS && o->product.depth <= MOST_DEPTH && !o->lower->lean &&
+               target->dialect == DIALECT_VECTOR && !target->small;
     bool apart = o->product.transposed ? dtype_is_float(o->dtype) : o->product.columns >= FEW_COLUMNS;
     return apart && o->product.rows >= FEW_ROWS && o->product.depth <= MOST_DEPTH && !o->lower->lean &&
            target->dialect == DIALECT_VECTOR && !target->small;
+}
+
+/* For so few outputs of a group windows do it. */
+static bool see_convolution(Outer *o)
+{
+    const Graph *graph = o->lower->graph;
+    o->convolves = node_is_convolution(o->node) && convolution_of(graph, o->node, &o->conv) &&
+                   !value_type(graph, o->node->in[0])->layout.block && !value_type(graph, o->node->in[1])->layout.block;
+    if (!o->convolves)
+        return false;
+    const Convolution *conv = &o->conv;
+    o->product = (Product){.batch_rank = 2,
+                           .rows = conv->outputs / conv->groups,
+                           .columns = 1,
+                           .depth = conv->channels / conv->groups,
+                           .has_rows = true,
+                           .has_columns = true};
+    for (uint32_t d = 0; d < conv->window.rank; d++) {
+        o->product.columns *= conv->window.dim[d].out;
+        o->product.depth *= conv->window.dim[d].size;
+    }
+    return true;
 }
 
 static bool see(Outer *o)
 {
     const Graph *graph = o->lower->graph;
     const Type *type = value_type(graph, o->node->out[0]);
-    if (!product_of(graph, o->node, &o->product) || type->layout.block || type->dtype == DT_F32)
+    if (type->layout.block || type->dtype == DT_F32 || !(product_of(graph, o->node, &o->product) || see_convolution(o)))
         return false;
     o->dtype = reduction_accumulator(type->dtype);
     o->brings = brings_columns(o);
-    return o->product.has_rows && o->product.has_columns && o->product.depth && shape_elements(&type->shape);
+    return o->product.has_rows && o->product.has_columns && o->product.depth && shape_elements(&type->shape) &&
+           (o->brings || !o->convolves);
+}
+
+/* A weight of a convolution: those of a row lie together. */
+static const Expr *weight(const Outer *o, Index depth, Index row)
+{
+    Arena *arena = o->lower->arena;
+    const Shape *shape = value_shape(o->lower->graph, o->node->in[1]);
+    Index position[MAX_RANK];
+    position[0] = index_add(arena, index_scale(arena, o->batch[1], o->product.rows), row);
+    index_unflatten(arena, depth, shape->dim + 1, shape->rank - 1, position + 1);
+    return expr_cast(arena, o->dtype, lower_value(o->lower, o->node->in[1], position));
 }
 
 /* Operand 0 at [row, depth] or operand 1 at [depth, column]. */
 static const Expr *element(const Outer *o, bool right, Index depth, Index across)
 {
+    if (o->convolves)
+        return weight(o, depth, across);
     const Shape *shape = value_shape(o->lower->graph, o->node->in[right]);
     bool depth_first = right && !o->product.transposed;
     uint32_t leading = shape->rank - 2;
@@ -127,6 +168,15 @@ static void store_element(const Outer *o, Index row, Index column, const Expr *s
         position[d] = o->batch[d];
     position[rank] = row;
     position[rank + 1] = column;
+    if (o->convolves) {
+        position[1] = index_add(lower->arena, index_scale(lower->arena, o->batch[1], o->product.rows), row);
+        index_unflatten(lower->arena, column, value_shape(lower->graph, result)->dim + 2, o->conv.window.rank,
+                        position + 2);
+    }
+    if (o->convolves && o->node->in_count > 2) {
+        const Expr *bias = expr_cast(lower->arena, o->dtype, lower_value(lower, o->node->in[2], &position[1]));
+        sum = expr_word(lower->arena, WORD_ADD, o->dtype, sum, bias, NULL);
+    }
     lower->bound[result] = expr_cast(lower->arena, value_type(lower->graph, result)->dtype, sum);
     lower_stores(lower, position);
     lower->bound[result] = NULL;
@@ -195,12 +245,67 @@ static void tile(Outer *o)
                           expr_local_at(arena, acc, index_constant(i), index_constant(j)));
 }
 
+static void clear_columns(Outer *o)
+{
+    Lower *lower = o->lower;
+    Block *start = lower->block;
+    Index at = lower_open_loop(lower, "z", o->product.depth * COLUMNS, LOOP_SERIAL);
+    stmt_store(lower->arena, lower->block, o->panel, at, expr_number(lower->arena, o->dtype, 0));
+    lower_leave(lower, start);
+}
+
+/* A quotient is computed once for all taps. */
+static Index name_pixel(Lower *lower, const char *name, Index at, int64_t extent)
+{
+    if (!at.count)
+        return at;
+    const Local *named = lower_local(lower, name, DT_I64, false);
+    stmt_local(lower->arena, lower->block, named, expr_index(lower->arena, DT_I64, at));
+    return index_data(lower->arena, expr_local(lower->arena, named), 0, extent - 1);
+}
+
+/* What a window sees, pixel by pixel: taps outside of the image stay 0. */
+static void bring_windows(Outer *o)
+{
+    Lower *lower = o->lower;
+    Arena *arena = lower->arena;
+    Block *start = lower->block;
+    const Window *window = &o->conv.window;
+    int64_t channels = o->conv.channels / o->conv.groups, extent[MAX_RANK];
+    Index pixel[MAX_RANK], position[MAX_RANK], j, depth, tap;
+    if (!window_is_inside(window))
+        clear_columns(o);
+    for (uint32_t d = 0; d < window->rank; d++)
+        extent[d] = window->dim[d].out;
+    j = open_small(o, true);
+    index_unflatten(arena, index_add(arena, o->first[1], j), extent, window->rank, pixel);
+    for (uint32_t d = 0; d < window->rank; d++)
+        pixel[d] = name_pixel(lower, d + 1 < window->rank ? "y" : "x", pixel[d], extent[d]);
+    depth = lower_open_loop(lower, "c", channels, LOOP_SERIAL);
+    position[0] = o->batch[0];
+    position[1] = index_add(arena, index_scale(arena, o->batch[1], channels), depth);
+    for (uint32_t d = 0; d < window->rank; d++) {
+        const WindowDimension *dimension = &window->dim[d];
+        lower_enter(lower, lower_clamped_taps(lower, lower->block, lower_tap_name(arena, window->rank - 1 - d),
+                                              dimension, pixel[d], &tap));
+        position[d + 2] = lower_tap_at(arena, dimension, pixel[d], tap);
+        depth = index_add(arena, index_scale(arena, depth, dimension->size), tap);
+    }
+    stmt_store(arena, lower->block, o->panel, index_add(arena, index_scale(arena, depth, COLUMNS), j),
+               expr_cast(arena, o->dtype, lower_value(lower, o->node->in[0], position)));
+    lower_leave(lower, start);
+}
+
 /* Along what follows in memory. */
 static void bring_columns(Outer *o)
 {
     Lower *lower = o->lower;
     Arena *arena = lower->arena;
     Block *start = lower->block;
+    if (o->convolves) {
+        bring_windows(o);
+        return;
+    }
     Index j = o->product.transposed ? open_small(o, true) : index_constant(0);
     Index k = lower_open_loop(lower, "k", o->product.depth, LOOP_PARALLEL);
     j = o->product.transposed ? j : open_small(o, true);
@@ -293,9 +398,10 @@ static void outer_lower(Lower *lower)
     bool offered = see(&o);
     assert(offered && "what was offered is offered again");
     (void)offered;
+    const Shape *result = value_shape(lower->graph, o.node->out[0]);
     for (uint32_t d = 0; d < o.product.batch_rank; d++)
-        o.batch[d] = lower_open_loop(lower, lower_loop_names[d], value_shape(lower->graph, o.node->out[0])->dim[d],
-                                     LOOP_PARALLEL);
+        o.batch[d] = lower_open_loop(lower, lower_loop_names[d],
+                                     o.convolves && d ? o.conv.groups : result->dim[d], LOOP_PARALLEL);
     if (o.brings)
         o.panel = lower_scratch(lower, lower->kernel->recipe.scratch_count - 1);
     cut_blocks(&o);
