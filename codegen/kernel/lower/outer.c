@@ -400,8 +400,8 @@ static void outer_lower(Lower *lower)
     (void)offered;
     const Shape *result = value_shape(lower->graph, o.node->out[0]);
     for (uint32_t d = 0; d < o.product.batch_rank; d++)
-        o.batch[d] = lower_open_loop(lower, lower_loop_names[d],
-                                     o.convolves && d ? o.conv.groups : result->dim[d], LOOP_PARALLEL);
+        o.batch[d] = lower_open_loop(lower, lower_loop_names[d], o.convolves && d ? o.conv.groups : result->dim[d],
+                                     LOOP_PARALLEL);
     if (o.brings)
         o.panel = lower_scratch(lower, lower->kernel->recipe.scratch_count - 1);
     cut_blocks(&o);
