@@ -116,6 +116,17 @@ static bool is_costly(const Node *node)
     return op_info(node->op)->scalar && word_list_is_expensive(op_info(node->op)->scalar);
 }
 
+/* Is it there for a sum over rows alone, as the squares of a norm? */
+static bool is_only_summed(const Keeper *k, ValueId value, const Node *reader)
+{
+    const Type *type = value_type(k->graph, value);
+    uint32_t row_rank;
+    if (!node_is_reduction(k->graph, reader) || k->users.first[value + 1] - k->users.first[value] != 1)
+        return false;
+    Reduction reduction = reduction_of(k->graph, reader);
+    return !type->layout.block && shape_elements(&type->shape) > 0 && reduction_is_of_rows(&reduction, &row_rank);
+}
+
 /* Could the reader compute the value itself: at its own position, in the same stretch of nodes? */
 static bool may_repeat(const Keeper *k, ValueId value, const Node *reader)
 {
@@ -127,6 +138,8 @@ static bool may_repeat(const Keeper *k, ValueId value, const Node *reader)
         return together && pairs_takes_operand(graph, k->target, reader, value);
     if (op_info(reader->op)->family == FAMILY_POOL)
         return together && k->target && k->target->pairs && integers_are_narrow(graph, value);
+    if (is_only_summed(k, value, reader))
+        return together;
     if (op_info(reader->op)->family != FAMILY_ELEMENTWISE && !widens_bytes(k, reader))
         return false;
     const Type *type = value_type(graph, value), *to = value_type(graph, reader->out[0]);
