@@ -5,6 +5,8 @@
  * do when they lie in panels already (compiler/passes/panels.c). */
 #include "kernel/lower/tiled.h"
 
+#include "base/number.h"
+
 /* Its address, if it is in memory and its columns follow each other there. */
 static bool readable_in_place(const Tiled *con, const Var *depth, ValueId *source, Index *address)
 {
@@ -110,12 +112,19 @@ static const Expr *vector_of_row(const Tiled *con, const Var *k, Index first, co
     tiled_weights_position(con, index_var(arena, k), zero, zero, index_add(arena, first, index_var(arena, lane)),
                            position);
     const Expr *load = lower_value(con->lower, con->second, position);
-    return load->kind == EXPR_LOAD && index_factor(load->index, lane, &step) && step == 1 ? load : NULL;
+    bool follows = lane->high == 0 || (index_factor(load->index, lane, &step) && step == 1);
+    return load->kind == EXPR_LOAD && follows ? load : NULL;
 }
 
+/* Neighbouring columns of a panel, in a vector. */
+typedef struct Piece {
+    int64_t first, lanes; /* in the panel; 1: a column alone */
+    const Var *lane;
+    const Expr *vector; /* of row k */
+} Piece;
+
 /* Where panels are packed one at a time, no hardware follows from line to line: the next one's are fetched. */
-static void fetch_next(const Tiled *con, const PanelGroup *group, Block *block, const Expr *const *vector,
-                       const Var *lane)
+static void fetch_next(const Tiled *con, const PanelGroup *group, Block *block, const Piece *piece)
 {
     Arena *arena = con->lower->arena;
     uint32_t line = (uint32_t)most(1, LINE_BYTES / (con->lanes * 4)); /* vectors of one */
@@ -124,8 +133,8 @@ static void fetch_next(const Tiled *con, const PanelGroup *group, Block *block, 
     Index next = index_add(arena, index_var(arena, group->panel), index_constant(1));
     next = index_mod(arena, next, group->count);
     for (uint32_t v = 0; v < group->vectors; v += line) {
-        Index at = index_substitute(arena, vector[v]->index, lane, index_constant(0));
-        stmt_prefetch(arena, block, vector[v]->buffer, index_substitute(arena, at, group->panel, next), 2);
+        Index at = index_substitute(arena, piece[v].vector->index, piece[v].lane, index_constant(0));
+        stmt_prefetch(arena, block, piece[v].vector->buffer, index_substitute(arena, at, group->panel, next), 2);
     }
 }
 
@@ -136,33 +145,79 @@ static bool goes_through_depth(const Tiled *con)
            (con->taps_h * con->taps_w == 1 && con->joined == 1 && con->lower->target->dialect == DIALECT_VECTOR);
 }
 
+static int64_t valid_columns(const Tiled *con, const PanelGroup *group)
+{
+    return group->partial ? con->columns - group->first * con->lanes : group->vectors * con->lanes;
+}
+
+/* Whole vectors, and what a partial panel has of the last one in shorter ones. */
+static uint32_t cut_pieces(const Tiled *con, const PanelGroup *group, Piece *piece)
+{
+    int64_t lanes = con->lanes, width = valid_columns(con, group);
+    uint32_t count = 0;
+    for (int64_t first = 0; first < width; first += lanes) {
+        if (width - first < lanes)
+            lanes = most(1, lower_rest_lanes(con->lower, lanes, width - first));
+        bool again = count && piece[count - 1].lanes == lanes;
+        const Var *lane = again ? piece[count - 1].lane : index_var_new(con->lower->arena, "lane", 0, lanes - 1);
+        piece[count++] = (Piece){first, lanes, lane, NULL};
+    }
+    return count;
+}
+
+/* Copies pieces of a row to `to` on; lanes behind the last column are zeros. */
+static void copy_pieces(const Tiled *con, const PanelGroup *group, Block *block, Index to, const Piece *piece,
+                        uint32_t count)
+{
+    Arena *arena = con->lower->arena;
+    int64_t last = (group->vectors - 1) * con->lanes;
+    const Var *lane = NULL;
+    Block *region = NULL;
+    if (valid_columns(con, group) % con->lanes) {
+        lane = piece->lanes == con->lanes ? piece->lane : index_var_new(arena, "lane", 0, con->lanes - 1);
+        region = &stmt_lanes(arena, block, lane, con->lanes)->body;
+        stmt_store(arena, region, group->weight.buffer,
+                   index_add(arena, index_add(arena, to, index_constant(last)), index_var(arena, lane)),
+                   expr_number(arena, DT_F32, 0));
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        if (piece[i].lanes > 1 && piece[i].lane != lane)
+            region = &stmt_lanes(arena, block, piece[i].lane, (uint32_t)piece[i].lanes)->body;
+        lane = piece[i].lane;
+        if (!i)
+            fetch_next(con, group, region, piece);
+        Index at = index_add(arena, to, index_constant(piece[i].first));
+        if (piece[i].lanes > 1)
+            stmt_store(arena, region, group->weight.buffer, index_add(arena, at, index_var(arena, piece[i].lane)),
+                       piece[i].vector);
+        else
+            stmt_store(arena, block, group->weight.buffer, at,
+                       expr_substitute(arena, piece[i].vector, piece[i].lane, index_constant(0)));
+    }
+}
+
 /* Columns of stride 1: vectors are copied.  Each is asked for: through a view, the next need not follow this one. */
 static bool pack_by_vectors(Tiled *con, const PanelGroup *group, const PackedOrder *order)
 {
     Lower *lower = con->lower;
     Arena *arena = lower->arena;
-    int64_t lanes = con->lanes;
-    if (!goes_through_depth(con) || group->partial || kernel_computes(lower, con->second))
+    if (!goes_through_depth(con) || kernel_computes(lower, con->second))
         return false;
 
-    const Var *k = index_var_new(arena, "k", 0, con->depth - 1), *lane = index_var_new(arena, "lane", 0, lanes - 1);
-    const Expr **vector = ARENA_ARRAY(arena, const Expr *, group->vectors);
-    Index first = index_scale(arena, index_var(arena, group->panel), group->vectors * lanes);
-    for (uint32_t v = 0; v < group->vectors; v++) {
-        Index column = index_add(arena, first, index_constant((group->first + v) * lanes));
-        vector[v] = vector_of_row(con, k, column, lane);
-        if (!vector[v])
+    Piece *piece = ARENA_ARRAY(arena, Piece, group->vectors + con->lanes);
+    uint32_t count = cut_pieces(con, group, piece);
+    const Var *k = index_var_new(arena, "k", 0, con->depth - 1);
+    Index panel = index_scale(arena, index_var(arena, group->panel), group->vectors * con->lanes);
+    for (uint32_t i = 0; i < count; i++) {
+        Index column = index_add(arena, panel, index_constant(group->first * con->lanes + piece[i].first));
+        piece[i].vector = vector_of_row(con, k, column, piece[i].lane);
+        if (!piece[i].vector)
             return false;
     }
-
     Block *block = packed_depth(con, group, packed_panels(con, group, lower->block), k, 1);
-    block = &stmt_lanes(arena, block, lane, con->lanes)->body;
-    fetch_next(con, group, block, vector, lane);
     Index to = index_substitute(arena, group->weight.at, con->block, index_constant(0));
-    to = index_add(arena, index_add(arena, to, index_scale(arena, index_var(arena, k), order->step[DIGIT_DEPTH])),
-                   index_var(arena, lane));
-    for (uint32_t v = 0; v < group->vectors; v++)
-        stmt_store(arena, block, group->weight.buffer, index_add(arena, to, index_constant(v * lanes)), vector[v]);
+    to = index_add(arena, to, index_scale(arena, index_var(arena, k), order->step[DIGIT_DEPTH]));
+    copy_pieces(con, group, block, to, piece, count);
     return true;
 }
 
@@ -267,22 +322,37 @@ static bool pack_by_gathers(Tiled *con, const PanelGroup *group, const PackedOrd
     return true;
 }
 
+/* What a partial panel has no columns for. */
+static void clear_panel(Tiled *con, const PanelGroup *group, const PackedOrder *order)
+{
+    Arena *arena = con->lower->arena;
+    const Var *z = index_var_new(arena, "z", 0, order->elements - 1);
+    Index first = index_substitute(arena, group->weight.at, con->block, index_constant(0));
+    Block *block = &stmt_for(arena, con->lower->block, z, 0, order->elements, 1, LOOP_SERIAL)->body;
+    stmt_store(arena, block, group->weight.buffer, index_add(arena, first, index_var(arena, z)),
+               expr_number(arena, DT_F32, 0));
+}
+
 static void pack_one_by_one(Tiled *con, const PanelGroup *group, const PackedOrder *order)
 {
     Lower *lower = con->lower;
     Arena *arena = lower->arena;
     Block *block = packed_panels(con, group, lower->block);
     Index at[DIGITS], to = group->weight.at, position[MAX_RANK] = {0};
+    int64_t columns = con->joined == 1 ? valid_columns(con, group) : order->extent[DIGIT_COLUMN];
 
+    if (columns < order->extent[DIGIT_COLUMN])
+        clear_panel(con, group, order);
     at[DIGIT_PANEL] = index_var(arena, group->panel);
     at[DIGIT_BLOCK] = index_var(arena, con->block);
     if (con->depth > con->block_depth)
         block = packed_depth(con, group, block, con->block, con->block_depth);
     for (uint32_t i = DIGIT_BLOCK + 1; i < DIGIT_PART; i++) {
         uint32_t digit = order->place[i];
-        const Var *var = index_var_new(arena, digit_names[digit], 0, order->extent[digit] - 1);
-        if (order->extent[digit] > 1)
-            block = &stmt_for(arena, block, var, 0, order->extent[digit], 1, LOOP_SERIAL)->body;
+        int64_t extent = digit == DIGIT_COLUMN ? columns : order->extent[digit];
+        const Var *var = index_var_new(arena, digit_names[digit], 0, extent - 1);
+        if (extent > 1)
+            block = &stmt_for(arena, block, var, 0, extent, 1, LOOP_SERIAL)->body;
         at[digit] = index_var(arena, var);
         to = index_add(arena, to, index_scale(arena, at[digit], order->step[digit]));
     }
