@@ -1,7 +1,7 @@
 /* Broadcast operands of elementwise ops.
  * Elementwise ops broadcast by themselves, so a broadcast (or a full) in front is dropped where the other operands give
- * the result its shape anyway; where they do not, the op with all-constant shape moves before the broadcast if it has
- * one operand, and then computes fewer elements. */
+ * the result its shape anyway; where they do not, the op moves before the broadcast, and then computes fewer elements.
+ */
 #include "passes/simplify.h"
 
 #include <string.h>
@@ -47,6 +47,25 @@ static ValueId drop_repetition(Rewriter *rw, const Node *node, uint32_t dropped)
     return rewrite_build(rw, node->op, in, node->in_count, node->attr);
 }
 
+/* The op of what all operands repeat, repeated: NONE where that is as large as the result. */
+static ValueId repeat_result(Rewriter *rw, const Node *node)
+{
+    Shape joint = {0}, shape = *value_shape(rw->graph, node->out[0]);
+    for (uint32_t i = 0; i < node->in_count; i++) {
+        const Node *producer = value_producer(rw->graph, node->in[i]);
+        Shape so_far = joint,
+              own = repeats(producer) ? shape_under(rw, producer) : *value_shape(rw->graph, node->in[i]);
+        if (!shape_broadcast(&so_far, &own, &joint))
+            return NONE;
+    }
+    if (shape_elements(&joint) >= shape_elements(&shape))
+        return NONE;
+    ValueId in[3];
+    for (uint32_t i = 0; i < node->in_count; i++)
+        in[i] = repeats(value_producer(rw->graph, node->in[i])) ? value_under(rw, node->in[i]) : node->in[i];
+    return rewrite_broadcast(rw, rewrite_build(rw, node->op, in, node->in_count, node->attr), &shape);
+}
+
 ValueId simplify_broadcast(Rewriter *rw, const Node *node)
 {
     for (uint32_t i = 0; i < node->in_count; i++) {
@@ -56,11 +75,9 @@ ValueId simplify_broadcast(Rewriter *rw, const Node *node)
             continue;
         if (result_keeps_shape(rw, node, i))
             return drop_repetition(rw, node, i);
-        if (node->in_count == 1) {
-            Shape shape = *value_shape(rw->graph, node->out[0]);
-            ValueId few = value_under(rw, node->in[0]);
-            return rewrite_broadcast(rw, rewrite_build(rw, node->op, &few, 1, node->attr), &shape);
-        }
+        ValueId few = repeat_result(rw, node);
+        if (few != NONE)
+            return few;
     }
     return NONE;
 }
