@@ -3,7 +3,9 @@
  * Removes nodes that no output, update or effect reaches, then values that nothing mentions: their results, and
  * params, states and constants that are not read and not updated.  Values are renumbered.
  * Of loops and branches, captured values that no body reads go, results of a branch that nobody reads, and what a loop
- * carries without its condition or a result that is read depending on it; then bodies get the same treatment. */
+ * carries without its condition or a result that is read depending on it; then bodies get the same treatment.
+ * What `after` waits for is not read: instead of what is not there otherwise
+ * it waits for what that would be made of. */
 #include "passes/pass.h"
 
 #include <string.h>
@@ -12,7 +14,8 @@
 
 static void mark_uses(const Node *node, bool *live)
 {
-    for (uint32_t i = 0; i < node->in_count; i++)
+    uint32_t read = node->op == OP_AFTER ? 1 : node->in_count;
+    for (uint32_t i = 0; i < read; i++)
         live[node->in[i]] = true;
 }
 
@@ -219,6 +222,64 @@ static void remove_nodes(Graph *graph, bool *live, PassContext *context)
     }
 }
 
+#define MOST_WAITS 16 /* that stand for one */
+
+/* What is there of a value that is not: the nearest live ones that it would be made of. */
+typedef struct Waits {
+    ValueId value[MOST_WAITS];
+    uint32_t count;
+} Waits;
+
+/* Values are followed once each, though several ways lead to them. */
+static const Waits *find_waits(const Graph *graph, ValueId from, const bool *live, Arena *scratch)
+{
+    Waits *waits = ARENA_NEW(scratch, Waits);
+    bool *seen = ARENA_ARRAY(scratch, bool, graph->value_count);
+    ValueId *stack = NULL;
+    uint32_t count = 0, capacity = 0;
+    ARENA_PUSH(scratch, stack, count, capacity, from);
+    while (count && waits->count < MOST_WAITS) {
+        ValueId v = stack[--count];
+        const Node *producer = value_producer(graph, v);
+        if (seen[v] || !producer)
+            continue;
+        seen[v] = true;
+        if (live[v])
+            waits->value[waits->count++] = v;
+        for (uint32_t i = 0; !live[v] && i < producer->in_count; i++)
+            ARENA_PUSH(scratch, stack, count, capacity, producer->in[i]);
+    }
+    return waits;
+}
+
+static void drop_waits(Graph *graph, const bool *live, PassContext *context)
+{
+    const Waits **known = ARENA_ARRAY(context->scratch, const Waits *, graph->value_count);
+    for (NodeId n = 0; n < graph->node_count; n++) {
+        Node *node = &graph->node[n];
+        ValueId *in = NULL;
+        uint32_t count = 0, capacity = 0, dead = 0;
+        if (node->op != OP_AFTER || node->dead)
+            continue;
+        ARENA_PUSH(context->scratch, in, count, capacity, node->in[0]);
+        for (uint32_t i = 1; i < node->in_count; i++) {
+            ValueId v = node->in[i];
+            if (!live[v] && !known[v])
+                known[v] = find_waits(graph, v, live, context->scratch);
+            for (uint32_t w = 0; w < (live[v] ? 1 : known[v]->count); w++)
+                ARENA_PUSH(context->scratch, in, count, capacity, live[v] ? v : known[v]->value[w]);
+            dead += !live[v];
+        }
+        if (!dead)
+            continue;
+        if (count == 1) /* for nothing: for what it is */
+            ARENA_PUSH(context->scratch, in, count, capacity, node->in[0]);
+        node->in = arena_copy(graph->module->arena, in, count * sizeof *in);
+        node->in_count = count;
+        context->changes += dead;
+    }
+}
+
 /* All results of a node that stays stay with it. */
 static void mark_mentioned(const Graph *graph, bool *live)
 {
@@ -280,6 +341,7 @@ bool pass_dce(Graph *graph, PassContext *context)
 {
     bool *live = graph_live_out(graph, context->scratch);
     remove_nodes(graph, live, context);
+    drop_waits(graph, live, context);
     mark_owned(graph, live);
     graph_compact(graph);
     mark_mentioned(graph, live);

@@ -219,7 +219,7 @@ static ValueId simplify_after(Rewriter *rw, const Node *node)
     uint32_t count = 1;
     in[0] = node->in[0];
     for (uint32_t i = 1; i < node->in_count; i++)
-        if (!rewrite_constant(rw, node->in[i]))
+        if (!rewrite_constant(rw, node->in[i]) && node->in[i] != node->in[0])
             in[count++] = node->in[i];
     if (count == 1 || rewrite_constant(rw, in[0]))
         return in[0];
