@@ -6,9 +6,9 @@
 
 #define MOST_WEIGHTS 4000000 /* elements of a matrix of them */
 #define MOST_LENGTH  (1 << 24)
-#define MOST_LEFT    4096 /* that is transformed by a product with a matrix */
-#define SHORT        64   /* lengths that the library does not take apart, ... */
-#define SMALL        32   /* ... as it does longer ones by such divisors */
+#define MOST_LEFT    (1 << 20) /* without small divisors: what is as long as 4 of it is transformed when compiling */
+#define SHORT        64        /* lengths that the library does not take apart, ... */
+#define SMALL        32        /* ... as it does longer ones by such divisors */
 
 static int64_t small_divisor(int64_t length)
 {

@@ -269,6 +269,8 @@ CASES = {
     "log_sigmoid": [("log_sigmoid(x0)", [TAIL], {}, lambda x, p: -np.logaddexp(-x, 0))],
     "softmax": [("softmax(x0)", [X * 300], {}, lambda x, p: softmax(x)),
                 ("softmax(x0, axis = 1)", [IMAGE], {}, lambda x, p: softmax(x, 1))],
+    "safe_softmax": [("safe_softmax(select(x0 > 0.0, x0, -inf), axis = 1)", [x], {}, lambda x, p: softmax(np.where(x > 0, x, -1e30), 1) * (x > 0).any(1, keepdims=True))
+                     for x in [np.array([[0.5, -1.0, 2.0], [-1.0, -2.0, -3.0], [1.0, 2.0, 3.0]])]],
     "log_softmax": [("log_softmax(x0)", [X * 300], {}, lambda x, p: log_softmax(x))],
     "glu": [("glu(x0, axis = 1)", [IMAGE], {}, lambda x, p: x[:, :2] * sigmoid(x[:, 2:]))],
     "dense": [("dense(x0, 4)", [ROWS], dense_params("dense", 8, 4), lambda x, p: x @ p["dense.weight"] + p["dense.bias"]),

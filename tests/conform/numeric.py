@@ -59,7 +59,7 @@ def spectrum(x, axis=-2, inverse=False, onesided=False, length=None):
     return pairs(np.take(y, range(y.shape[d] // 2 + 1), d) if onesided else y)
 
 
-LENGTHS = (1, 2, 3, 8, 12, 31, 32, 33, 37, 64, 65, 67, 90, 1000, 1024)
+LENGTHS = (1, 2, 3, 8, 12, 31, 32, 33, 37, 64, 65, 67, 90, 307, 662, 1000, 1021, 1024)
 HANN = np.hanning(16)
 SIGNAL = normal(2, 50, 1)
 SPECTRA = {
@@ -70,13 +70,16 @@ SPECTRA = {
                          (", length = 7", {"length": 7}), (", length = 16, inverse = true", {"length": 16, "inverse": True})]]
     + [(f"dft(x0, 1, true, true{s})", [pairs(np.fft.rfft(normal(2, n)))], {}, lambda x, p, m=m: spectrum(x, 1, True, True, m))
        for n, s, m in [(8, "", None), (9, ", 9", 9), (8, ", 5", 5), (8, ", 12", 12), (2, "", None), (260, "", None), (265, ", 265", 265)]]
-    + [(f"dft(x0, onesided = true{s})", [normal(3, n, 1)], {}, lambda x, p, m=m: spectrum(x, -2, False, True, m)) for n, s, m in [(263, "", None), (400, "", None), (8, ", length = 320", 320)]],
+    + [(f"dft(x0, onesided = true{s})", [normal(3, n, 1)], {}, lambda x, p, m=m: spectrum(x, -2, False, True, m)) for n, s, m in [(263, "", None), (641, "", None), (400, "", None), (8, ", length = 320", 320)]],
+    "chirp_fourier": [("(y, v) = chirp_fourier(x0, x1)", [a, b], {}, lambda a, b, p: np.fft.fft(a + 1j * b).real) for n in (1, 2, 7, 64, 67) for a, b in [normal(2, 2, n)]]
+    + [("(u, y) = chirp_fourier(x0, x1, true)", [a, b], {}, lambda a, b, p: np.fft.ifft(a + 1j * b).imag * a.shape[1]) for n in (5, 66) for a, b in [normal(2, 3, n)]],
+    "power_above": [(f"y = i64(power_above({n}))", [], {}, lambda p, s=s: np.array(s)) for n, s in ((1, 1), (2, 2), (3, 4), (64, 64), (65, 128))],
     "dft_product": [("y = dft_product(x0, 9, 5)[0]", [normal(2, 9, 2)], {}, lambda x, p: np.fft.fft(complex_of(x)).real[:, :5])],
     "stft": [("stft(x0, 8, 16)", [SIGNAL], {}, lambda x, p: pairs(np.fft.rfft(np.stack([x[:, i:i + 16, 0] for i in range(0, 35, 8)], 1)))),
              ("stft(x0, 5, 16, x1)", [SIGNAL, HANN], {}, lambda x, w, p: pairs(np.fft.rfft(np.stack([x[:, i:i + 16, 0] * w for i in range(0, 35, 5)], 1)))),
              ("stft(x0, 8, 12)", [SIGNAL], {}, lambda x, p: pairs(np.fft.rfft(np.stack([x[:, i:i + 12, 0] for i in range(0, 39, 8)], 1)))),
              ("stft(x0, 7, 12, onesided = false)", [normal(1, 30, 2)], {}, lambda x, p: pairs(np.fft.fft(np.stack([complex_of(x)[:, i:i + 12] for i in range(0, 19, 7)], 1))))],
-    "factors": [(f"y = i64(factors({n}))", [], {}, lambda p, s=s: np.array(s)) for n, s in ((64, 64), (400, 41), (2048, 96), (514, 259), (67, 67))],
+    "factors": [(f"y = i64(factors({n}))", [], {}, lambda p, s=s: np.array(s)) for n, s in ((64, 64), (400, 41), (2048, 96), (514, 259), (67, 67), (641, 300))],
     "divisor": [("y = i64(divisor(90, 32))", [], {}, lambda p: np.array(30)), ("y = i64(divisor(37, 32))", [], {}, lambda p: np.array(1))],
     "turns": [("(y, s) = turns(5, 3, 4, f64)", [], {}, lambda p: np.cos(2 * np.pi * np.outer(np.arange(3), np.arange(4)) / 5)),
               ("(c, y) = turns(5, 3, 4, f64)", [], {}, lambda p: np.sin(2 * np.pi * np.outer(np.arange(3), np.arange(4)) / 5))],
