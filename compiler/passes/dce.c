@@ -11,10 +11,11 @@
 #include <string.h>
 
 #include "ops/control.h"
+#include "ops/meaning.h"
 
 static void mark_uses(const Node *node, bool *live)
 {
-    uint32_t read = node->op == OP_AFTER ? 1 : node->in_count;
+    uint32_t read = view_only_waits(node) ? 1 : node->in_count;
     for (uint32_t i = 0; i < read; i++)
         live[node->in[i]] = true;
 }
@@ -259,7 +260,7 @@ static void drop_waits(Graph *graph, const bool *live, PassContext *context)
         Node *node = &graph->node[n];
         ValueId *in = NULL;
         uint32_t count = 0, capacity = 0, dead = 0;
-        if (node->op != OP_AFTER || node->dead)
+        if (!view_only_waits(node) || node->dead)
             continue;
         ARENA_PUSH(context->scratch, in, count, capacity, node->in[0]);
         for (uint32_t i = 1; i < node->in_count; i++) {
