@@ -200,7 +200,8 @@ Thing build_bound(Builder *b, Binding *binding, Place place); /* what a name sta
 Thing build_eval(Builder *b, const AstExpr *expr);
 bool build_as_const(Builder *b, Thing thing, Place place, Const *c); /* the same of what was evaluated */
 bool build_eval_const(Builder *b, const AstExpr *expr, Const *c);    /* an error unless it is constant */
-bool build_eval_int(Builder *b, const AstExpr *expr, const char *what, int64_t *i);
+/* Of a tensor the message says what there is for those `instead`, unless NULL. */
+bool build_eval_int(Builder *b, const AstExpr *expr, const char *what, const char *instead, int64_t *i);
 Thing build_single(Builder *b, Thing thing, Place place); /* an error when it is several */
 const Type *build_eval_type(Builder *b, const AstType *type, Str open_name);
 

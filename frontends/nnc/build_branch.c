@@ -272,7 +272,7 @@ static bool report_twice(Builder *b, const AstControl *ast, uint32_t i, uint32_t
 static bool eval_key(Builder *b, const AstControl *ast, uint32_t i, Map *known, int64_t *key)
 {
     const AstExpr *expr = ast->branch[i].key;
-    if (!build_eval_int(b, expr, "a key", key))
+    if (!build_eval_int(b, expr, "a key", NULL, key))
         return false;
     if (*key < INT32_MIN || *key > INT32_MAX)
         return build_complain(b, expr->place, "a key is an i32; this one does not fit");

@@ -199,7 +199,7 @@ static bool limit(Builder *b, const AstExpr *expr, const char *what, int64_t *nu
     *number = 0;
     if (!expr)
         return true;
-    if (!build_eval_int(b, expr, what, number))
+    if (!build_eval_int(b, expr, what, NULL, number))
         return false;
     return *number >= 1 || build_complain(b, expr->place, "%s is at least 1, not %lld", what, (long long)*number);
 }

@@ -114,7 +114,7 @@ static bool position_along(Builder *b, Dynamic *d, Thing thing, Place place)
 {
     Thing item[MAX_RANK];
     int64_t axis = 0, rank = d->shape->rank;
-    if (d->axis && !build_eval_int(b, d->axis->value, "axis", &axis))
+    if (d->axis && !build_eval_int(b, d->axis->value, "axis", NULL, &axis))
         return false;
     if (axis < -rank || axis >= rank)
         return build_complain(b, d->axis ? d->axis->value->place : place,

@@ -227,10 +227,38 @@ static Thing eval_binary(Builder *b, const AstExpr *expr)
     return result;
 }
 
+/* Says what there is for tensors `instead`, unless NULL. */
+static bool as_const(Builder *b, Thing thing, Place place, const char *instead, Const *c)
+{
+    if (thing.kind == THING_VALUE || thing.kind == THING_MANY || thing.kind == THING_LIST)
+        return build_complain(b, place, "expected a constant, found %s%s%s",
+                              thing.kind == THING_LIST ? "a list of tensors" : "a tensor", instead ? "; " : "",
+                              instead ? instead : "");
+    *c = thing.c;
+    return thing.kind == THING_CONST;
+}
+
+/* `to = i32`, where i32 is what somebody has called a tensor */
+static void note_hidden_type(Builder *b, const AstExpr *expr)
+{
+    DType dtype;
+    if (expr->kind == AST_NAME && !expr->name->part_count && dtype_parse(expr->name->text, &dtype))
+        diag_note(b->diag, expr->place, "this names a tensor here, and so not the type");
+}
+
+static bool eval_const(Builder *b, const AstExpr *expr, const char *instead, Const *c)
+{
+    Thing thing = build_eval(b, expr);
+    bool good = as_const(b, thing, expr->place, instead, c);
+    if (thing.kind == THING_VALUE)
+        note_hidden_type(b, expr);
+    return good;
+}
+
 static Thing eval_if(Builder *b, const AstExpr *expr)
 {
     Const cond;
-    if (!build_eval_const(b, expr->u.cond, &cond))
+    if (!eval_const(b, expr->u.cond, "between tensors choose with select, or in an if statement", &cond))
         return build_thing_bad();
     if (cond.kind != C_BOOL) {
         build_complain(b, expr->u.cond->place, "'if' takes true or false, not %s; between tensors choose with select",
@@ -284,34 +312,18 @@ Thing build_eval(Builder *b, const AstExpr *expr)
 
 bool build_as_const(Builder *b, Thing thing, Place place, Const *c)
 {
-    if (thing.kind == THING_VALUE || thing.kind == THING_MANY || thing.kind == THING_LIST)
-        return build_complain(b, place, "expected a constant, found %s",
-                              thing.kind == THING_LIST ? "a list of tensors" : "a tensor");
-    *c = thing.c;
-    return thing.kind == THING_CONST;
-}
-
-/* `to = i32`, where i32 is what somebody has called a tensor */
-static void note_hidden_type(Builder *b, const AstExpr *expr)
-{
-    DType dtype;
-    if (expr->kind == AST_NAME && !expr->name->part_count && dtype_parse(expr->name->text, &dtype))
-        diag_note(b->diag, expr->place, "this names a tensor here, and so not the type");
+    return as_const(b, thing, place, NULL, c);
 }
 
 bool build_eval_const(Builder *b, const AstExpr *expr, Const *c)
 {
-    Thing thing = build_eval(b, expr);
-    bool good = build_as_const(b, thing, expr->place, c);
-    if (thing.kind == THING_VALUE)
-        note_hidden_type(b, expr);
-    return good;
+    return eval_const(b, expr, NULL, c);
 }
 
-bool build_eval_int(Builder *b, const AstExpr *expr, const char *what, int64_t *i)
+bool build_eval_int(Builder *b, const AstExpr *expr, const char *what, const char *instead, int64_t *i)
 {
     Const c;
-    if (!build_eval_const(b, expr, &c))
+    if (!eval_const(b, expr, instead, &c))
         return false;
     if (c.kind != C_INT)
         return build_complain(b, expr->place, "%s must be an integer, not %s", what, const_kind_name(c.kind));
@@ -332,7 +344,7 @@ static bool open_dim(Builder *b, Str name, uint32_t i, const AstType *type, int6
             continue;
         b->define_used[d] = true;
         const AstExpr *expr = build_defined(b, &b->define[d]);
-        if (!expr || !build_eval_int(b, expr, "a dimension", dim))
+        if (!expr || !build_eval_int(b, expr, "a dimension", NULL, dim))
             return false;
         return *dim >= 0 || build_complain(b, expr->place, "a dimension of %lld", (long long)*dim);
     }

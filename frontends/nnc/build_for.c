@@ -1,6 +1,8 @@
 /* Repetition, written out while building: `for i in 0..12 carry x { ... }`, `for (c, s) in LIST { ... }`. */
 #include "frontends/nnc/build.h"
 
+#define BY_TENSOR "a while loop goes round as often as a tensor says"
+
 typedef struct Rounds { /* what the counter goes through: a range, or the items of a list */
     int64_t from, to;
     const Thing *item; /* NULL for a range */
@@ -10,8 +12,8 @@ static bool rounds_of(Builder *b, const AstStmt *stmt, Rounds *rounds)
 {
     *rounds = (Rounds){0};
     if (stmt->to)
-        return build_eval_int(b, stmt->from, "the first count", &rounds->from) &&
-               build_eval_int(b, stmt->to, "the end of the count", &rounds->to);
+        return build_eval_int(b, stmt->from, "the first count", BY_TENSOR, &rounds->from) &&
+               build_eval_int(b, stmt->to, "the end of the count", BY_TENSOR, &rounds->to);
     Thing list = build_take_apart(b, build_eval(b, stmt->from));
     if (list.kind == THING_BAD)
         return false;

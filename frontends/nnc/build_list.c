@@ -166,7 +166,7 @@ Thing build_list_index(Builder *b, const AstExpr *expr, Thing base)
 
     if (expr->count != 1 || pick->kind == AST_PICK_REST)
         return build_complain(b, expr->place, "a list takes one index or range"), build_thing_bad();
-    if (pick->begin && !build_eval_int(b, pick->begin, "an index", &begin))
+    if (pick->begin && !build_eval_int(b, pick->begin, "an index", NULL, &begin))
         return build_thing_bad();
     begin += begin < 0 ? list.count : 0;
     if (pick->kind == AST_PICK_INDEX) {
@@ -176,8 +176,8 @@ Thing build_list_index(Builder *b, const AstExpr *expr, Thing base)
                    build_thing_bad();
         return list.many[begin];
     }
-    if ((pick->end && !build_eval_int(b, pick->end, "an index", &end)) ||
-        (pick->step && !build_eval_int(b, pick->step, "a step", &step)))
+    if ((pick->end && !build_eval_int(b, pick->end, "an index", NULL, &end)) ||
+        (pick->step && !build_eval_int(b, pick->step, "a step", NULL, &step)))
         return build_thing_bad();
     if (step != 1)
         return build_complain(b, pick->place, "a range of a list has no step"), build_thing_bad();

@@ -314,7 +314,9 @@ static bool report_operands(Builder *b, OpCode op, const AstExpr *call, uint32_t
     else
         put_operands(&text, op);
     text_printf(&text, "; %u %s given", count, count == 1 ? "is" : "are");
-    if (count > op_most(op) && info->attr[0].name) {
+    if (count > op_most(op) && count - op_most(op) == 1 && info->attr[0].name && !info->attr[1].name)
+        text_printf(&text, "; write %s = ...", info->attr[0].name);
+    else if (count > op_most(op) && info->attr[0].name) {
         put_attr_names(&text, op);
         text_printf(&text, ", each as name = value");
     }

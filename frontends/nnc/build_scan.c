@@ -39,7 +39,7 @@ static bool check_sequence(Builder *b, Scan *scan, uint32_t i, Place place)
 static bool eval_sequences(Builder *b, Scan *scan)
 {
     const AstControl *ast = scan->loop.ast;
-    bool ok = !ast->axis || build_eval_int(b, ast->axis, "axis", &scan->axis);
+    bool ok = !ast->axis || build_eval_int(b, ast->axis, "axis", NULL, &scan->axis);
     scan->sequence = ARENA_ARRAY(b->scratch, ValueId, ast->element_count);
     if (!ast->element_count)
         return build_complain(b, scan->loop.place, "a scan needs a sequence: scan (x in xs)");

@@ -1,6 +1,8 @@
 /* x[...] of tensors: a slice, and a reshape that drops the dimensions with a plain index. */
 #include "frontends/nnc/build.h"
 
+#define AT_TENSOR "gather and dynamic_slice take positions that are tensors, compress a mask"
+
 typedef struct Cut {
     int64_t axes[MAX_RANK], begin[MAX_RANK], end[MAX_RANK], step[MAX_RANK];
     uint32_t count;
@@ -10,7 +12,7 @@ typedef struct Cut {
 static bool cut_index(Builder *b, const AstPick *pick, uint32_t axis, int64_t extent, Cut *cut)
 {
     int64_t index;
-    if (!build_eval_int(b, pick->begin, "an index", &index))
+    if (!build_eval_int(b, pick->begin, "an index", AT_TENSOR, &index))
         return false;
     if (index < -extent || index >= extent)
         return build_complain(b, pick->place, "index %lld is outside of dimension %u, whose extent is %lld",
@@ -29,14 +31,14 @@ static bool cut_range(Builder *b, const AstPick *pick, uint32_t axis, int64_t ex
     int64_t begin, end, step = 1;
     if (!pick->begin && !pick->end && !pick->step)
         return true;
-    if (pick->step && !build_eval_int(b, pick->step, "a step", &step))
+    if (pick->step && !build_eval_int(b, pick->step, "a step", NULL, &step))
         return false;
     if (step == 0)
         return build_complain(b, pick->place, "a step of 0");
     begin = step > 0 ? 0 : extent - 1;
     end = step > 0 ? extent : -extent - 1; /* before the first element */
-    if ((pick->begin && !build_eval_int(b, pick->begin, "an index", &begin)) ||
-        (pick->end && !build_eval_int(b, pick->end, "an index", &end)))
+    if ((pick->begin && !build_eval_int(b, pick->begin, "an index", AT_TENSOR, &begin)) ||
+        (pick->end && !build_eval_int(b, pick->end, "an index", AT_TENSOR, &end)))
         return false;
     cut->axes[cut->count] = axis;
     cut->begin[cut->count] = begin;
