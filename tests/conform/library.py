@@ -231,6 +231,15 @@ CASES = {
               lambda x, p: 2 * np.max([x[:, :, i:4 + i, j:5 + j] for i in (0, 1) for j in (0, 1)], axis=0))],
     "unsqueeze": [("unsqueeze(x0, 1)", [X], {}, lambda x, p: x[:, None]),
                   ("unsqueeze(x0, -1)", [X], {}, lambda x, p: x[..., None])],
+    "squeeze": [(f"squeeze(x0{axes})", [np.arange(6.0).reshape(1, 3, 1, 2, 1)], {}, lambda x, p, at=at: np.squeeze(x, at))
+                for axes, at in (("", None), (", [0]", 0), (", [-1, 2]", (2, 4)), (", axes = [0, 2, 4]", (0, 2, 4)))],
+    "deviation": [("deviation(x0)", [X], {}, lambda x, p: x.std()),
+                  ("deviation(x0, axes = 1, keep = true)", [X], {}, lambda x, p: x.std(1, keepdims=True))],
+    "log_add_exp": [("log_add_exp(x0, x1)", [X * 100, 1 - X], {}, lambda x, y, p: np.logaddexp(x, y)),
+                    ("log_add_exp(x0, x1)", [np.array([np.inf, -np.inf, 3.0]), np.array([np.inf, -np.inf, 3.0])], {}, lambda x, y, p: np.logaddexp(x, y))],
+    "angle": [("angle(x0, x1)", [a, b], {}, lambda a, b, p: np.arctan2(a, b)) for a, b in (
+        (np.sin(3.0 * X), np.cos(5.0 * X)), (X[:, :1], X[0] - 0.1),
+        (np.array([0.0, 1.0, -1.0, 0.0, 0.0, 2.0, -np.inf]), np.array([0.0, 0.0, 0.0, 1.0, -1.0, -2.0, 1.0])))],
     "mean": [("mean(x0)", [X], {}, lambda x, p: x.mean()),
              ("mean(x0, axes = [1, -1])", [IMAGE], {}, lambda x, p: x.mean((1, 3))),
              ("mean(x0, 0, true)", [X], {}, lambda x, p: x.mean(0, keepdims=True))],
