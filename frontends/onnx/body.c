@@ -1,6 +1,11 @@
 /* Bodies of nodes: graphs in graphs. */
 #include "onnx/body.h"
 
+#include <ctype.h>
+#include <string.h>
+
+#include "onnx/script.h"
+
 const Onnx__GraphProto *onnx_body_graph(const OnnxNode *n, const char *name)
 {
     const Onnx__AttributeProto *a = onnx_attribute(n, name);
@@ -40,6 +45,72 @@ bool onnx_body_import(OnnxNode *n, OnnxScope *scope, const Onnx__GraphProto *bod
             return false;
     }
     return true;
+}
+
+static bool is_word(char c)
+{
+    return isalnum((unsigned char)c) || c == '_' || c == '.';
+}
+
+/* The next word from `*at` on; empty at the end. */
+static Str next_word(Str text, uint32_t *at)
+{
+    while (*at < text.len && !is_word(text.ptr[*at]))
+        (*at)++;
+    uint32_t begin = *at;
+    while (*at < text.len && is_word(text.ptr[*at]))
+        (*at)++;
+    return (Str){text.ptr + begin, *at - begin};
+}
+
+/* `x.shape` reads x, too. */
+static void note_words(Map *read, Str text)
+{
+    uint32_t at = 0;
+    for (Str word; (word = next_word(text, &at)).len;)
+        for (uint32_t i = 1; i <= word.len; i++)
+            if (i == word.len || word.ptr[i] == '.')
+                map_put(read, (Str){word.ptr, i}, 0);
+}
+
+/* `(a, b) = ...`, `a = ...` */
+static bool gives_any(const Map *read, Str statement)
+{
+    uint32_t at = 0;
+    bool given = false;
+    for (Str word; !given && (word = next_word(statement, &at)).len;) {
+        given = map_get(read, word) != MAP_NONE;
+        if (at + 2 < statement.len && memcmp(statement.ptr + at, ", ", 2) != 0)
+            break;
+    }
+    return given;
+}
+
+Str onnx_body_read(Arena *arena, Str text, Str words)
+{
+    Map read = {.arena = arena};
+    Str *statement = NULL;
+    uint32_t count = 0, capacity = 0, kept;
+    bool lines;
+    for (uint32_t at = 0; at < text.len;) {
+        uint32_t end = onnx_statement_end(text, at, &lines);
+        ARENA_PUSH(arena, statement, count, capacity, ((Str){text.ptr + at, end - at}));
+        at = end + 1;
+    }
+    note_words(&read, words);
+    kept = count;
+    for (uint32_t i = count; i-- > 0;) {
+        if (!gives_any(&read, statement[i]))
+            continue;
+        note_words(&read, statement[i]);
+        statement[--kept] = statement[i];
+    }
+    Text out = {0};
+    for (uint32_t i = kept; i < count; i++)
+        text_printf(&out, STR_FMT "\n", STR_ARG(statement[i]));
+    Str copy = str_copy(arena, text_view(&out));
+    text_free(&out);
+    return copy;
 }
 
 void onnx_body_put(Text *out, Str text)

@@ -24,7 +24,18 @@ bool onnx_body_import(OnnxNode *node, OnnxScope *scope, const Onnx__GraphProto *
 bool onnx_body_names(OnnxNode *node, Text *out, OnnxValue *const *value, size_t count);
 const char *onnx_body_scalar(OnnxNode *node, uint32_t operand); /* of one element, under no dimensions */
 
+/* Without statements whose results none of these words is, nor a statement behind them reads. */
+Str onnx_body_read(Arena *arena, Str text, Str words);
 void onnx_body_put(Text *out, Str text);                                  /* indented */
 void onnx_body_results(Text *out, const char *const *name, size_t count); /* `(a, b) = `, or `a = ` */
+
+/* live.c: what of a Loop is read */
+typedef struct OnnxLive {
+    const Onnx__GraphProto *body; /* with that alone */
+    bool *kept;                   /* of its results, which are left: those that go round, and those of each round */
+    bool counts;                  /* it reads the number of the round */
+} OnnxLive;
+/* Of a body with so many values that go round, which has inputs and outputs for them */
+void onnx_find_live(OnnxNode *node, const Onnx__GraphProto *body, uint32_t carried, OnnxLive *live);
 
 #endif

@@ -46,7 +46,11 @@ static bool import_branch(OnnxNode *n, const Onnx__GraphProto *graph, Branch *b)
         b->name[i] = good ? onnx_name_value(onnx, b->result[i]) : "";
         b->count[i] = good && count ? onnx_name_value(onnx, count) : NULL;
     }
-    b->body = onnx_block_close(onnx);
+    Text words = {0};
+    for (size_t i = 0; good && i < graph->n_output; i++)
+        text_printf(&words, "%s %s ", b->name[i], b->count[i] ? b->count[i] : "");
+    b->body = onnx_body_read(onnx->arena, onnx_block_close(onnx), text_view(&words));
+    text_free(&words);
     return good;
 }
 

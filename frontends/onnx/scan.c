@@ -169,8 +169,11 @@ static bool write_scan(OnnxNode *n)
         good = !value[i]->type          ? onnx_no(n, "its body gives a sequence")
                : onnx_is_open(value[i]) ? onnx_no(n, "its body gives what is as large as data say")
                                         : (next[i] = onnx_name_value(onnx, value[i])) != NULL;
-    Text text = {0};
-    Str body = onnx_block_close(onnx);
+    Text text = {0}, words = {0};
+    for (uint32_t i = 0; good && i < s.states + s.stacked; i++)
+        text_printf(&words, "%s ", next[i]);
+    Str body = onnx_body_read(onnx->arena, onnx_block_close(onnx), text_view(&words));
+    text_free(&words);
     if (good)
         put_scan(&s, result, next, body, &text);
     good = good && onnx_emit(n, "%s", text.ptr) && finish_scan(&s, result);

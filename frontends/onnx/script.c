@@ -143,8 +143,7 @@ static void read_results(Reader *r, OnnxStatement *s)
     }
 }
 
-/* To the end of the line, or of the braces that are open there. */
-static uint32_t statement_end(Str text, uint32_t at, bool *lines)
+uint32_t onnx_statement_end(Str text, uint32_t at, bool *lines)
 {
     int depth = 0;
     bool quoted = false;
@@ -176,7 +175,7 @@ static void read_statement(Reader *r)
 {
     OnnxStatement s = {.called = find_called(r)};
     bool lines;
-    r->end = statement_end(r->text, r->at, &lines);
+    r->end = onnx_statement_end(r->text, r->at, &lines);
     r->token = NULL;
     r->count = r->capacity = 0;
     read_results(r, &s);

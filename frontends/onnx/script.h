@@ -72,6 +72,8 @@ void onnx_script_settle_names(OnnxScript *script);
 void onnx_script_put_element(OnnxScript *script, Str name, const Tensor *tensor);
 OnnxLayer *onnx_script_layer(const OnnxScript *script, Str label); /* NULL: no layer has it */
 void onnx_script_write(const OnnxScript *script, Text *out);
+/* Of the statement that begins at `at`: that of its line, or of the braces that are open there. */
+uint32_t onnx_statement_end(Str text, uint32_t at, bool *lines);
 void onnx_statement_write(const OnnxStatement *statement, Text *out);
 
 /* The next value of a statement, at or behind `*at`, which then is behind it; NULL: there is none. */
