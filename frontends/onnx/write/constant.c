@@ -1,5 +1,6 @@
-/* Constants and params as initialisers.  Scalars and lists of integers are there once each.  In a function, which sees
- * nothing around it, small constants are nodes, and all else is captured. */
+/* Params are initialisers, and so are integers, scalars and lists of them once each.  Constants of floats are nodes of
+ * the model's own graph, which nobody trains.  In a function, which sees nothing around it, small constants are nodes,
+ * and all else is captured. */
 #include "onnx/write/export.h"
 
 #include <stdlib.h>
@@ -8,6 +9,7 @@
 #define ATTRIBUTE_TENSOR 4
 #define UINT4            21   /* TensorProto.DataType */
 #define CONSTANT_NODE    1024 /* bytes, at most */
+#define MOST_LISTED      128  /* elements of a list whose name says them */
 
 Onnx__TensorProto *export_tensor_proto(Arena *arena, const Tensor *tensor, const char *name)
 {
@@ -33,16 +35,40 @@ static ExportId constant_node(Export *e, const Tensor *tensor, const char *name)
     return id;
 }
 
-ExportId export_tensor(Export *e, const Tensor *tensor, const char *name)
+/* Before the node that is being written, and all bodies around that. */
+static ExportId outermost_node(Export *e, const Tensor *tensor, const char *name)
+{
+    ExportScope *scope = e->scope;
+    while (e->scope->outer)
+        e->scope = e->scope->outer;
+    ExportId id = constant_node(e, tensor, name);
+    e->scope = scope;
+    return id;
+}
+
+static ExportId initialiser(Export *e, const Tensor *tensor, const char *name)
+{
+    ExportId id = export_id_near(e, name);
+    Onnx__TensorProto *proto = export_tensor_proto(e->arena, tensor, export_name(e, id));
+    ARENA_PUSH(e->arena, e->initial, e->initial_count, e->initial_capacity, proto);
+    return id;
+}
+
+static ExportId place_tensor(Export *e, const Tensor *tensor, const char *name)
 {
     bool function = export_function_around(e);
     if (function && (size_t)shape_elements(&tensor->type->shape) * dtype_bytes(tensor->type->dtype) <= CONSTANT_NODE)
         return constant_node(e, tensor, name);
     if (function)
         return export_captured(e, (ExportCapture){.tensor = tensor}, name);
-    ExportId id = export_id_near(e, name);
-    Onnx__TensorProto *proto = export_tensor_proto(e->arena, tensor, export_name(e, id));
-    ARENA_PUSH(e->arena, e->initial, e->initial_count, e->initial_capacity, proto);
+    bool trainable = dtype_is_float(tensor->type->dtype) && tensor->type->shape.rank;
+    return trainable ? outermost_node(e, tensor, name) : initialiser(e, tensor, name);
+}
+
+ExportId export_tensor(Export *e, const Tensor *tensor, const char *name)
+{
+    ExportId id = place_tensor(e, tensor, name);
+    e->tensor[id].known = tensor;
     return id;
 }
 
@@ -103,18 +129,28 @@ ExportId export_scalar(Export *e, DType dtype, const char *number)
     return export_array(e, tensor, export_text(e, "%s_%s", dtype_name(dtype), number));
 }
 
+const char *export_list_name(Export *e, const Tensor *list)
+{
+    const Type *type = list->type;
+    bool wide = type->dtype == DT_I64 || type->dtype == DT_U64;
+    if (type->shape.rank != 1 || !dtype_is_int(type->dtype) || type->shape.dim[0] > MOST_LISTED)
+        return NULL;
+    Text name = {0};
+    text_printf(&name, "%s_list", dtype_name(type->dtype));
+    for (int64_t i = 0; i < type->shape.dim[0]; i++)
+        text_printf(&name, "_%lld",
+                    wide ? (long long)((const int64_t *)list->data)[i] : (long long)tensor_number(list, i));
+    const char *copy = str_copy(e->arena, text_view(&name)).ptr;
+    text_free(&name);
+    return copy;
+}
+
 ExportId export_list(Export *e, DType dtype, const int64_t *list, uint32_t count)
 {
     Tensor *tensor = new_tensor(e, dtype, 1, (int64_t[]){count});
-    Text name = {0};
-    text_printf(&name, "%s_list", dtype_name(dtype));
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count; i++)
         set_integer(tensor, i, list[i]);
-        text_printf(&name, "_%lld", (long long)list[i]);
-    }
-    ExportId id = export_array(e, tensor, export_text(e, "%s", name.ptr));
-    text_free(&name);
-    return id;
+    return export_array(e, tensor, export_list_name(e, tensor));
 }
 
 ExportId export_leaf(Export *e, const Value *value)

@@ -32,7 +32,8 @@ static Onnx__ValueInfoProto *info(ExportNode *n, ExportId id, const Type *type)
 /* A body's nodes, after the operands from `first` on are its inputs from number `input` on. */
 static void start_body(ExportFrame *frame, const ExportNode *n, const Graph *body, const ExportId *in)
 {
-    export_frame(frame, n->e, body, str_from(export_text(n->e, "%s.", n->wish[0])));
+    export_frame(frame, n->e, body, n->frame->prefix);
+    frame->body = str_from(export_text(n->e, "%s.", export_name(n->e, n->out[0])));
     for (uint32_t i = 0; i < body->input_count; i++)
         frame->id[body->input[i]] = in[i];
 }
@@ -74,11 +75,12 @@ static Onnx__GraphProto *write_body(ExportNode *n, const Loop *loop)
     ExportId *given = arena_copy(arena, n->in, n->node->in_count * sizeof *given);
     ExportId *next = ARENA_ARRAY(arena, ExportId, carried + 1);
     const Type *flag = module_plain_type(n->graph->module, DT_BOOL, 0, NULL);
+    ExportFrame names;
+    start_body(&names, n, loop->body, n->in);
     in[0] = info(n, export_id_near(e, "round"), module_plain_type(n->graph->module, DT_I64, 0, NULL));
     in[1] = info(n, export_id_near(e, "goes_on"), flag);
     for (uint32_t i = 0; i < carried; i++) {
-        Str name = loop->body->value[loop->body->input[i]].name;
-        given[i] = export_id_near(e, name.len ? export_text(e, "%s." STR_FMT, n->wish[0], STR_ARG(name)) : "carried");
+        given[i] = export_id_near(e, export_value_name(&names, loop->body->input[i], "carried"));
         in[2 + i] = info(n, given[i], value_type(n->graph, n->node->in[i]));
     }
     write_round(n, loop, given, next);
@@ -92,7 +94,10 @@ static Onnx__GraphProto *write_body(ExportNode *n, const Loop *loop)
 static bool write_once(ExportNode *n, const Loop *loop)
 {
     ExportFrame frame;
-    start_body(&frame, n, loop->body, n->in);
+    export_frame(&frame, n->e, loop->body, n->frame->prefix);
+    frame.body = str_from(export_text(n->e, "%s.", n->wish[0]));
+    for (uint32_t i = 0; i < loop->body->input_count; i++)
+        frame.id[loop->body->input[i]] = n->in[i];
     export_nodes(&frame);
     for (uint32_t i = 0; i < loop->carried; i++)
         n->out[i] = export_value(&frame, loop->body->output[i].value);
@@ -107,6 +112,8 @@ static bool write_loop(ExportNode *n)
     ExportId *in = ARENA_ARRAY(e->arena, ExportId, loop.carried + 2);
     if (!loop.condition && loop.most == 1)
         return write_once(n, &loop);
+    for (uint32_t i = 0; i < loop.carried; i++)
+        n->out[i] = export_id_near(e, n->wish[i]);
     in[0] = loop.most ? export_scalar(e, DT_I64, export_text(e, "%lld", (long long)loop.most)) : EXPORT_LEFT_OUT;
     in[1] = loop.condition ? write_condition(n, &loop, n->in) : export_scalar(e, DT_BOOL, "1");
     for (uint32_t i = 0; i < loop.carried; i++)
@@ -114,8 +121,6 @@ static bool write_loop(ExportNode *n)
     if (!open_body(n, &scope))
         return false;
     Onnx__GraphProto *body = write_body(n, &loop);
-    for (uint32_t i = 0; i < loop.carried; i++)
-        n->out[i] = export_id_near(e, n->wish[i]);
     export_attribute_graph(e, export_append(e, "Loop", in, loop.carried + 2, n->out, loop.carried), "body", body);
     return true;
 }

@@ -1,6 +1,8 @@
 /* The export of a graph: inputs, params, states and outputs, and the file as a whole. */
 #include "onnx/write/export.h"
 
+#include <string.h>
+
 #include "ops/family.h"
 #include "passes/pass.h"
 
@@ -123,7 +125,8 @@ static void promise(Export *e, ExportFrame *frame, Ends *ends, ValueId value, co
         name = export_promised(e, name);
     ends->name[ends->out_count] = name;
     ends->value[ends->out_count++] = value;
-    if (!frame->wish[value] && frame->graph->value[value].role == ROLE_RESULT)
+    Role role = frame->graph->value[value].role;
+    if (!frame->wish[value] && (role == ROLE_RESULT || role == ROLE_CONST))
         frame->wish[value] = name;
 }
 
@@ -135,12 +138,26 @@ static void promise_ends(Export *e, const Graph *graph, ExportFrame *frame, Ends
         promise(e, frame, ends, graph->update[i].source, terminated(e, graph->value[graph->update[i].target].name));
 }
 
+/* A value that the graph computes, and that is no output by its name, takes this one. */
+static bool rename_end(Export *e, const Ends *ends, ExportId id, const char *name)
+{
+    const char *old = export_name(e, id);
+    for (uint32_t i = 0; i < ends->out_count; i++)
+        if (strcmp(ends->name[i], old) == 0)
+            return false;
+    if (e->tensor[id].home != e->scope)
+        return false;
+    e->tensor[id].name = name;
+    export_rename(e->scope->node, e->scope->count, old, name);
+    return true;
+}
+
 static void finish_ends(Export *e, const ExportFrame *frame, Ends *ends)
 {
     for (uint32_t i = 0; i < ends->out_count; i++) {
         ExportId id = export_value(frame, ends->value[i]);
         const Type *type = value_type(frame->graph, ends->value[i]);
-        if (!str_is(str_from(export_name(e, id)), ends->name[i])) {
+        if (strcmp(export_name(e, id), ends->name[i]) != 0 && !rename_end(e, ends, id, ends->name[i])) {
             ExportId out = export_id(e, ends->name[i]);
             export_append(e, "Identity", &id, 1, &out, 1);
         }
@@ -195,6 +212,7 @@ static OnnxExported write(Export *e, Graph *graph, const OnnxExport *options)
     export_id(e, "");
     add_leaves(e, graph);
     export_frame(&frame, e, graph, (Str){0});
+    export_find_own(e, graph);
     start_ends(e, graph, &ends, &frame);
     promise_ends(e, graph, &frame, &ends);
     export_nodes(&frame);
@@ -214,6 +232,8 @@ OnnxExported onnx_export(Arena *arena, Diag *diag, const Graph *graph, const Onn
                 .flat = options->flat,
                 .taken = {.arena = arena},
                 .promised = {.arena = arena},
+                .own = {.arena = arena},
+                .numbers = {.arena = arena},
                 .constant = {.arena = arena},
                 .leaf_at = {.arena = arena},
                 .function_at = {.arena = arena},

@@ -48,8 +48,10 @@ typedef struct ExportScope { /* a graph, or a function, that is being written */
     bool function;
     Map constant; /* in a function, by their text */
     /* Of a function itself: */
-    Str path;   /* of its params, `layer1.norm.` */
-    Map around; /* names that are taken outside */
+    Str path;    /* of its params, `layer1.norm.` */
+    Map around;  /* names that are taken outside, ... */
+    Map own;     /* ... those that values have there, ... */
+    Map numbers; /* ... and where numbers go on there */
     ExportCapture *capture;
     uint32_t capture_count, capture_capacity;
     Map captured; /* leaves by name, to index into capture */
@@ -58,6 +60,7 @@ typedef struct ExportScope { /* a graph, or a function, that is being written */
 typedef struct ExportTensor {
     const char *name;
     const ExportScope *home; /* of the node that makes it, or NULL */
+    const Tensor *known;     /* of a constant; NULL: it is computed */
 } ExportTensor;
 
 typedef struct ExportLeaf { /* a param or a state, by its full name */
@@ -81,6 +84,8 @@ typedef struct Export {
     uint32_t tensor_count, tensor_capacity;
     Map taken;    /* names, to the number that the next of that name gets */
     Map promised; /* of those the ones that outputs are to have, by where their text is */
+    Map own;      /* names of values of the graph, or the function, that is being written, and how many have each */
+    Map numbers;  /* of names that are made up, where to go on */
     Map constant; /* scalars and lists, by their text */
     Map leaf_at;  /* params and states, by name */
     ExportLeaf *leaf;
@@ -103,6 +108,7 @@ typedef struct ExportFrame { /* a graph that is walked: the model's, a body, or 
     ExportId *id;      /* of each value, once it is made */
     const char **wish; /* names that values are to have, or NULL */
     Str prefix;        /* of names, `layer1.` */
+    Str body;          /* of a body: of those of its names that are not alone, `layer1.y.` */
 } ExportFrame;
 
 typedef struct ExportNode {
@@ -123,6 +129,9 @@ typedef bool ExportHandler(ExportNode *node); /* false after export_no, or an er
 ExportId export_id(Export *e, const char *name);      /* a tensor with exactly this name */
 ExportId export_id_near(Export *e, const char *name); /* with this name, or with a number behind it */
 bool export_is_taken(const Export *e, const char *name);
+void export_find_own(Export *e, const Graph *graph);      /* names of its values, and of those in its bodies */
+bool export_is_alone(const Export *e, Str name);          /* has no other value this name? */
+const char *export_made_up(Export *e, const char *name);  /* this or with a number: no value's own */
 const char *export_promised(Export *e, const char *name); /* this or with a number: who wishes for that gets it */
 const char *export_name(const Export *e, ExportId id);
 const char *export_text(Export *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -130,7 +139,8 @@ const char *export_text(Export *e, const char *format, ...) __attribute__((forma
 /* constant.c */
 ExportId export_scalar(Export *e, DType dtype, const char *number); /* as the text of the number */
 ExportId export_list(Export *e, DType dtype, const int64_t *list, uint32_t count);
-ExportId export_tensor(Export *e, const Tensor *tensor, const char *name); /* an initialiser of the model; captured */
+const char *export_list_name(Export *e, const Tensor *list); /* of short ones of integers; NULL: it is none */
+ExportId export_tensor(Export *e, const Tensor *tensor, const char *name); /* a constant of the model; captured */
 /* Integers of 4 bits without a sign, two to a byte, the low half first. */
 ExportId export_nibbles(Export *e, uint8_t *bytes, uint32_t rank, const int64_t *dim, const char *name);
 ExportId export_leaf(Export *e, const Value *value);                      /* a param or state */
@@ -143,6 +153,8 @@ Onnx__NodeProto *export_append(Export *e, const char *op, const ExportId *in, ui
                                uint32_t out_count);
 /* What the last node makes gets this name, when it is a part of what is to be called so: it is all of it. */
 void export_rename_last(Export *e, ExportId id, const char *wish);
+/* In all nodes, and bodies of these; recurses over their nesting */
+void export_rename(Onnx__NodeProto *const *node, size_t count, const char *old, const char *name);
 Onnx__AttributeProto *export_attribute(Export *e, Onnx__NodeProto *node, const char *name, int32_t type);
 void export_attribute_int(Export *e, Onnx__NodeProto *node, const char *name, int64_t number);
 void export_attribute_text(Export *e, Onnx__NodeProto *node, const char *name, Str text);

@@ -165,12 +165,28 @@ static void take_attribute(Reader *r, Onnx__NodeProto *node)
 
 static ExportId take_expression(Reader *r, const char *result);
 
+/* What nodes are called that the language calls otherwise: as they are there, so that a value has one word, whether
+ * this or its own op has made it. */
+static const struct {
+    const char *op, *word;
+} words[] = {
+    {"BitwiseAnd", "bit_and"}, {"BitwiseNot", "bit_not"}, {"BitwiseOr", "bit_or"},
+    {"BitwiseXor", "bit_xor"}, {"Equal", "eq"},           {"Expand", "broadcast"},
+    {"Greater", "gt"},         {"GreaterOrEqual", "ge"},  {"Less", "lt"},
+    {"LessOrEqual", "le"},     {"Max", "maximum"},        {"Min", "minimum"},
+    {"Range", "iota"},         {"Reciprocal", "recip"},   {"ScatterElements", "scatter_elements"},
+    {"Squeeze", "reshape"},    {"Unsqueeze", "reshape"},  {"Where", "select"},
+};
+
 static const char *lower(Export *e, const char *wish, const char *op)
 {
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcmp(words[i].op, op) == 0)
+            return export_made_up(e, wish ? export_text(e, "%s.%s", wish, words[i].word) : words[i].word);
     char *word = arena_copy(e->arena, op, strlen(op) + 1);
     for (char *c = word; *c; c++)
         *c = (char)tolower((unsigned char)*c);
-    return wish ? export_text(e, "%s.%s", wish, word) : word;
+    return export_made_up(e, wish ? export_text(e, "%s.%s", wish, word) : word);
 }
 
 /* The text of the node that stands here, with its attributes. */

@@ -10,13 +10,25 @@ void export_frame(ExportFrame *frame, Export *e, const Graph *graph, Str prefix)
                            .prefix = prefix};
 }
 
+/* A value keeps its name in a body, too, where none in the graph, or another body, is called so. */
 const char *export_value_name(const ExportFrame *frame, ValueId v, const char *otherwise)
 {
-    Str name = frame->graph->value[v].name;
+    Str name = frame->graph->value[v].name, prefix = frame->prefix;
     if (frame->wish[v])
         return frame->wish[v];
-    name = name.len ? name : str_from(otherwise);
-    return export_text(frame->e, STR_FMT STR_FMT, STR_ARG(frame->prefix), STR_ARG(name));
+    if (frame->body.len && (!name.len || !export_is_alone(frame->e, name)))
+        prefix = frame->body;
+    const char *text =
+        export_text(frame->e, STR_FMT STR_FMT, STR_ARG(prefix), STR_ARG((name.len ? name : str_from(otherwise))));
+    return name.len ? text : export_made_up(frame->e, text);
+}
+
+/* One list, whether the graph has it by that name or only expressions: it has it from an export before. */
+static bool is_said(const ExportFrame *frame, ValueId v, const char **name)
+{
+    const Value *value = &frame->graph->value[v];
+    *name = export_list_name(frame->e, value->data);
+    return *name && str_is(value->name, *name);
 }
 
 static ExportId constant(const ExportFrame *frame, ValueId v)
@@ -24,6 +36,9 @@ static ExportId constant(const ExportFrame *frame, ValueId v)
     const Value *value = &frame->graph->value[v];
     DType dtype = value->type->dtype;
     ExportNode node = {.e = frame->e};
+    const char *name;
+    if (is_said(frame, v, &name))
+        return export_array(frame->e, value->data, name);
     if (value->type->shape.rank)
         return export_tensor(frame->e, value->data, export_value_name(frame, v, "constant"));
     if (dtype == DT_I64 || dtype == DT_U64)

@@ -57,6 +57,7 @@ static void open_inside(Called *c)
         e, &c->scope,
         str_format(e->arena, STR_FMT STR_FMT STR_FMT ".", STR_ARG(path), STR_ARG(c->frame->prefix), STR_ARG(label)));
     export_frame(&c->inner, e, c->body, (Str){0});
+    export_find_own(e, c->body);
     c->in = ARENA_ARRAY(e->arena, ExportId, c->body->input_count + 1);
     for (uint32_t i = 0; i < c->node->in_count; i++) {
         Str name = c->body->value[c->body->input[i]].name;

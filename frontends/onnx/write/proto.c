@@ -60,6 +60,25 @@ void export_rename_last(Export *e, ExportId id, const char *wish)
     node->output[0] = node->name = own(e->tensor[id].name);
 }
 
+static void rename_all(char **list, size_t count, const char *old, const char *name)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(list[i], old) == 0)
+            list[i] = own(name);
+}
+
+void export_rename(Onnx__NodeProto *const *node, size_t count, const char *old, const char *name)
+{
+    for (size_t i = 0; i < count; i++) {
+        rename_all(node[i]->input, node[i]->n_input, old, name);
+        rename_all(node[i]->output, node[i]->n_output, old, name);
+        rename_all(&node[i]->name, 1, old, name);
+        for (size_t a = 0; a < node[i]->n_attribute; a++)
+            if (node[i]->attribute[a]->g)
+                export_rename(node[i]->attribute[a]->g->node, node[i]->attribute[a]->g->n_node, old, name);
+    }
+}
+
 Onnx__AttributeProto *export_attribute(Export *e, Onnx__NodeProto *node, const char *name, int32_t type)
 {
     Onnx__AttributeProto *attribute = ARENA_NEW(e->arena, Onnx__AttributeProto);

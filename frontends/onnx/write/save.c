@@ -58,7 +58,13 @@ static Str without_folder(Str path)
     return path;
 }
 
-/* Large initialisers, one after another, into the file beside the model. */
+/* The elements of a node that is a constant; NULL: it is none. */
+static Onnx__TensorProto *constant_of(const Onnx__NodeProto *node)
+{
+    return strcmp(node->op_type, "Constant") == 0 ? node->attribute[0]->t : NULL;
+}
+
+/* Large initialisers and constants, one after another, into the file beside the model. */
 static bool save_elements(Export *e, const Onnx__GraphProto *graph, Str path, FileWriter *writer)
 {
     Str file = str_copy(e->arena, without_folder(path));
@@ -68,6 +74,11 @@ static bool save_elements(Export *e, const Onnx__GraphProto *graph, Str path, Fi
     for (size_t i = 0; i < graph->n_initializer; i++)
         if (graph->initializer[i]->raw_data.len >= KEPT)
             move_out(e, graph->initializer[i], file, writer, &at);
+    for (size_t i = 0; i < graph->n_node; i++) {
+        Onnx__TensorProto *constant = constant_of(graph->node[i]);
+        if (constant && constant->raw_data.len >= KEPT)
+            move_out(e, constant, file, writer, &at);
+    }
     return true;
 }
 

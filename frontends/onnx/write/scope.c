@@ -12,7 +12,9 @@ void export_function_open(Export *e, ExportScope *scope, Str path)
     scope->path = path;
     scope->around = e->taken;
     scope->captured = (Map){.arena = e->arena};
-    e->taken = (Map){.arena = e->arena};
+    scope->own = e->own;
+    scope->numbers = e->numbers;
+    e->taken = e->own = e->numbers = (Map){.arena = e->arena};
     e->function_depth++;
 }
 
@@ -70,6 +72,8 @@ Onnx__FunctionProto *export_function_close(Export *e, const char *domain, const 
     function->output = names_of(e, out, out_count);
     function->n_output = out_count;
     e->taken = e->scope->around;
+    e->own = e->scope->own;
+    e->numbers = e->scope->numbers;
     e->function_depth--;
     function->node = export_scope_close(e, &function->n_node);
     return function;
