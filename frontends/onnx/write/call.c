@@ -2,6 +2,7 @@
  * arguments are words and lists of them. */
 #include "onnx/write/export.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,8 +28,16 @@ static bool write_top_k(ExportNode *n)
     return true;
 }
 
+/* ONNX's gives two dimensions in any case. */
+static bool write_flatten(ExportNode *n)
+{
+    return export_argument_int(n->node->call, "axis", 1) == 1 && export_takes(n, SET_ALL) &&
+           export_result(n, 0, "Flatten(x)");
+}
+
 typedef struct Equation {
-    Str name[MOST_NAMES]; /* of dimensions: the letters a, b, ... */
+    bool letters; /* names of dimensions are letters already; else they become a, b, ... */
+    Str name[MOST_NAMES];
     uint32_t names, lists;
     char text[MOST_TEXT];
     size_t length;
@@ -44,6 +53,8 @@ static bool put(Equation *q, char c)
 
 static bool put_letter(Equation *q, Str name)
 {
+    if (q->letters)
+        return put(q, *name.ptr);
     uint32_t i = 0;
     while (i < q->names && !str_eq(q->name[i], name))
         i++;
@@ -77,13 +88,28 @@ static bool put_names(Equation *q, Str lists)
     return good && lists.len > 0;
 }
 
+/* Is each quoted word a letter from a to z? */
+static bool are_letters(Str lists)
+{
+    for (uint32_t i = 0; i < lists.len; i++) {
+        if (lists.ptr[i] != '"')
+            continue;
+        if (i + 2 >= lists.len || !islower((unsigned char)lists.ptr[i + 1]) || lists.ptr[i + 2] != '"')
+            return false;
+        i += 2;
+    }
+    return true;
+}
+
 static bool write_einsum(ExportNode *n)
 {
-    Equation q = {.length = 0};
+    const Call *call = n->node->call;
+    Equation q = {.letters =
+                      are_letters(export_argument(call, "names")) && are_letters(export_argument(call, "result"))};
     Text text = {0};
-    if (!export_takes(n, DTYPE_IN(DT_F32) | DTYPE_IN(DT_F64)) ||
-        !put_names(&q, export_argument(n->node->call, "names")) || q.lists != n->node->in_count || !put(&q, '-') ||
-        !put(&q, '>') || !put_names(&q, export_argument(n->node->call, "result")))
+    if (!export_takes(n, DTYPE_IN(DT_F32) | DTYPE_IN(DT_F64) | SET_WIDE) ||
+        !put_names(&q, export_argument(call, "names")) || q.lists != n->node->in_count || !put(&q, '-') ||
+        !put(&q, '>') || !put_names(&q, export_argument(call, "result")))
         return false;
     for (uint32_t i = 0; i < n->node->in_count; i++)
         text_printf(&text, "%s$%u", i ? ", " : "", n->in[i]);
@@ -187,6 +213,7 @@ bool export_call(ExportNode *n)
         const char *name;
         bool (*write)(ExportNode *n);
     } calls[] = {{"top_k", write_top_k},
+                 {"flatten", write_flatten},
                  {"einsum", write_einsum},
                  {"grid_sample", write_grid_sample},
                  {"resize", write_resize},

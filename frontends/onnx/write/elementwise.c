@@ -94,6 +94,16 @@ static const WordExport word_export[] = {
     {WORD_FOLD_IN, DTYPE_IN(DT_I64), "@FoldIn(x, y)"},
 };
 
+/* By numbers that are known to be neither 0 nor -1 */
+static const WordExport known_export[] = {
+    {WORD_DIV, SET_UNSIGNED, "Div(x, y)"},
+    {WORD_DIV, SET_WIDE,
+     "Sub(Div(x, y), Cast(And(Xor(Less(x, 0), Less(y, 0)), Not(Equal(Mul(Div(x, y), y), x)))){to=%s})"},
+    {WORD_MOD, SET_UNSIGNED | SET_WIDE, "Mod(x, y)"},
+    {WORD_FMOD, SET_UNSIGNED, "Mod(x, y)"},
+    {WORD_FMOD, SET_WIDE, "Sub(x, Mul(Div(x, y), y))"},
+};
+
 /* Ops that ONNX has under a name of its own. */
 static const struct OpExport {
     const char *op;
@@ -133,24 +143,51 @@ static DType as_unsigned(DType dtype)
 
 #define SET_SHIFTED (SET_WIDE | DTYPE_IN(DT_I8) | DTYPE_IN(DT_U64) | DTYPE_IN(DT_U32) | DTYPE_IN(DT_U8))
 
-static const char *shift_text(Export *e, Word word, DType dtype)
+/* `inside`: it is known that there are so many places. */
+static const char *shift_text(Export *e, Word word, DType dtype, bool inside)
 {
     DType u = as_unsigned(dtype);
-    const char *bits = dtype_name(u);
+    const char *bits = dtype_name(u), *own = dtype_name(dtype);
     uint32_t width = 8 * dtype_bytes(dtype);
-    const char *by = export_text(e, "Min(Cast(y){to=%s}, %s:%u)", bits, bits, width - 1);
-    if (word == WORD_SHIFT_LEFT)
-        return export_text(e,
-                           "Mul(Cast(BitShift(Cast(x){to=%s}, %s){direction='LEFT'}){to=%s}, "
-                           "Cast(Less(Cast(y){to=%s}, %s:%u)){to=%s})",
-                           bits, by, dtype_name(dtype), bits, bits, width, dtype_name(dtype));
-    if (u == dtype)
-        return export_text(e, "Mul(BitShift(x, %s){direction='RIGHT'}, Cast(Less(y, %u)){to=%s})", by, width, bits);
+    const char *by = export_text(e, inside ? "Cast(y){to=%s}" : "Min(Cast(y){to=%s}, %s:%u)", bits, bits, width - 1);
+    if (u == dtype && inside)
+        by = "y";
     /* of a negative one all bits turned round, which is none, and back */
-    const char *sign = export_text(e, "Neg(Cast(Less(x, 0)){to=%s})", dtype_name(dtype));
-    return export_text(e,
-                       "BitwiseXor(Cast(BitShift(Cast(BitwiseXor(x, %s)){to=%s}, %s){direction='RIGHT'}){to=%s}, %s)",
-                       sign, bits, by, dtype_name(dtype), sign);
+    const char *sign = export_text(e, "Neg(Cast(Less(x, 0)){to=%s})", own);
+    const char *text =
+        word == WORD_SHIFT_LEFT
+            ? export_text(e, "Cast(BitShift(Cast(x){to=%s}, %s){direction='LEFT'}){to=%s}", bits, by, own)
+        : u == dtype
+            ? export_text(e, "BitShift(x, %s){direction='RIGHT'}", by)
+            : export_text(
+                  e, "BitwiseXor(Cast(BitShift(Cast(BitwiseXor(x, %s)){to=%s}, %s){direction='RIGHT'}){to=%s}, %s)",
+                  sign, bits, by, own, sign);
+    bool guarded = !inside && (word == WORD_SHIFT_LEFT || u == dtype);
+    return guarded ? export_text(e, "Mul(%s, Cast(Less(Cast(y){to=%s}, %s:%u)){to=%s})", text, bits, bits, width, own)
+                   : text;
+}
+
+static bool shifts_inside(const ExportNode *n, ExportId by)
+{
+    const Tensor *known = n->e->tensor[by].known;
+    int64_t count = known ? shape_elements(&known->type->shape) : 0;
+    bool inside = known;
+    for (int64_t i = 0; i < count; i++)
+        inside &= tensor_number(known, i) >= 0 && tensor_number(known, i) < 8 * dtype_bytes(n->dtype);
+    return inside;
+}
+
+/* NULL: it is no division, or by what may be 0 or -1 */
+static const char *known_division(const ExportNode *n, Word word, ExportId by)
+{
+    const Tensor *known = n->e->tensor[by].known;
+    bool plain = known;
+    for (int64_t i = 0; plain && i < shape_elements(&known->type->shape); i++)
+        plain = tensor_number(known, i) != 0 && tensor_number(known, i) != -1;
+    for (size_t i = 0; plain && i < sizeof known_export / sizeof *known_export; i++)
+        if (known_export[i].word == word && known_export[i].takes & DTYPE_IN(n->dtype))
+            return known_export[i].text;
+    return NULL;
 }
 
 static bool is_shift(Word word)
@@ -186,13 +223,22 @@ static ExportId write_term(ExportNode *n, const ScalarTerm *term, const ExportId
     const char *text = find_word(term->word, n->dtype);
     for (uint32_t i = 0; i < term->args; i++)
         operand[i] = made[term->arg[i]];
+    const char *plain = term->args == 2 ? known_division(n, term->word, operand[1]) : NULL;
+    if (plain)
+        text = plain;
     if (term->word == WORD_FOLD_IN)
         text = export_fold_in(n->e);
     else if (is_shift(term->word))
-        text = shift_text(n->e, term->word, n->dtype);
+        text = shift_text(n->e, term->word, n->dtype, shifts_inside(n, operand[1]));
     else if (strstr(text, "%s"))
         text = export_text(n->e, text, dtype_name(n->dtype)); // NOLINT(clang-diagnostic-format-nonliteral)
     return export_say(n->e, n->dtype, operand, name, text);
+}
+
+/* What alone is unlike itself */
+static bool asks_for_nan(const ExportNode *n)
+{
+    return strcmp(op_info(n->node->op)->name, "ne") == 0 && n->in[0] == n->in[1] && dtype_is_float(n->dtype);
 }
 
 bool export_elementwise(ExportNode *n)
@@ -203,6 +249,8 @@ bool export_elementwise(ExportNode *n)
 
     if (own)
         return export_result(n, 0, "%s", own->text);
+    if (asks_for_nan(n))
+        return export_result(n, 0, "IsNaN(x)");
     for (uint32_t t = 0; t < list->count; t++) {
         const ScalarTerm *term = &list->term[t];
         bool last = t + 1 == list->count;

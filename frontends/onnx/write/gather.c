@@ -18,11 +18,28 @@ static const char *combine_name(Word combine)
     }
 }
 
+/* Are they known, and all of them there? */
+static bool are_inside(const ExportNode *n, int64_t extent)
+{
+    const Tensor *index = n->e->tensor[n->in[1]].known;
+    if (!index)
+        return false;
+    for (int64_t i = 0; i < shape_elements(&index->type->shape); i++) {
+        double at = tensor_number(index, i);
+        if (at < (double)-extent || at >= (double)extent)
+            return false;
+    }
+    return true;
+}
+
 /* ... with negative ones still counted from the end. */
 static ExportId write_positions(ExportNode *n, int64_t extent)
 {
     DType dtype = value_type(n->graph, n->node->in[1])->dtype;
-    if (dtype == DT_I32 || dtype == DT_I64)
+    bool wide = dtype == DT_I32 || dtype == DT_I64;
+    if (are_inside(n, extent))
+        return wide ? n->in[1] : export_make(n, "Cast(y){to=i64}");
+    if (wide)
         return export_make(n, "Clip(y, %s:%lld, %s:%lld)", dtype_name(dtype), -(long long)extent, dtype_name(dtype),
                            (long long)extent - 1);
     return export_make(n, "Clip(Cast(y){to=i64}, i64:%lld, i64:%lld)", -(long long)extent, (long long)extent - 1);

@@ -84,7 +84,10 @@ static void refuse(ExportNode *n)
 static void start(ExportNode *n, const ExportFrame *frame, const Node *node)
 {
     Arena *arena = frame->e->arena;
-    const char *op = node->call ? str_copy(arena, node->call->name).ptr : op_info(node->op)->name;
+    const char *op = node->call             ? str_copy(arena, node->call->name).ptr
+                     : node_is_loop(node)   ? "loop" /* words of the language are no names */
+                     : node_is_choice(node) ? "choice"
+                                            : op_info(node->op)->name;
     *n = (ExportNode){.e = frame->e, .frame = frame, .graph = frame->graph, .node = node};
     n->in = ARENA_ARRAY(arena, ExportId, node->in_count + 1);
     n->out = ARENA_ARRAY(arena, ExportId, node->out_count + 1);
@@ -109,6 +112,24 @@ static ExportId cast(ExportNode *n, ExportId id, DType to, const char *name)
     return export_say(n->e, to, &id, name, export_text(n->e, "Cast(x){to=%s}", dtype_name(to)));
 }
 
+#define MOST_WIDENED 64 /* elements of a constant that is there once more, wider */
+
+/* The operand as one of a wider dtype: so is a short constant itself, that it stays known. */
+static ExportId widened(ExportNode *n, uint32_t i, DType to)
+{
+    Export *e = n->e;
+    ExportId id = n->in[i];
+    const Tensor *known = e->tensor[id].known;
+    const char *name = export_text(e, "%s.wide", export_name(e, id));
+    if (!known || !dtype_is_int(to) || dtype_bytes(known->type->dtype) == 8 ||
+        shape_elements(&known->type->shape) > MOST_WIDENED)
+        return cast(n, id, to, name);
+    Tensor *wide = tensor_new(e->arena, module_type(n->graph->module, to, &known->type->shape, (Layout){0}));
+    for (int64_t k = 0; k < shape_elements(&known->type->shape); k++)
+        tensor_set_number(wide, k, tensor_number(known, k));
+    return export_array(e, wide, name);
+}
+
 static bool write_as(ExportNode *n, DType dtype)
 {
     const Node *node = n->node;
@@ -122,7 +143,7 @@ static bool write_as(ExportNode *n, DType dtype)
     n->dtype = dtype;
     for (uint32_t i = 0; i < node->in_count; i++)
         if (value_type(n->graph, node->in[i])->dtype == own)
-            n->in[i] = cast(n, n->in[i], dtype, export_text(n->e, "%s.wide", export_name(n->e, n->in[i])));
+            n->in[i] = widened(n, i, dtype);
     for (uint32_t i = 0; i < node->out_count; i++)
         n->wish[i] = value_type(n->graph, node->out[i])->dtype == own ? export_text(n->e, "%s.wide", wish[i]) : wish[i];
     if (!write(n))
@@ -141,7 +162,7 @@ static bool write_empty(ExportNode *n)
         const Type *type = value_type(n->graph, n->node->out[i]);
         if (shape_elements(&type->shape))
             return false;
-        n->out[i] = export_tensor(n->e, tensor_new(n->e->arena, type), "empty");
+        n->out[i] = export_tensor(n->e, tensor_new(n->e->arena, type), n->wish[i]);
     }
     return true;
 }

@@ -9,8 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SET_F32  (DTYPE_IN(DT_F32) | DTYPE_IN(DT_F16))
-#define SET_TRIU (SET_F32 | DTYPE_IN(DT_F64) | SET_WIDE | SET_BOOL)
+#define SET_F32     (DTYPE_IN(DT_F32) | DTYPE_IN(DT_F16))
+#define SET_CLIPPED (SET_WIDE | DTYPE_IN(DT_U64) | DTYPE_IN(DT_U32) | DTYPE_IN(DT_I8) | DTYPE_IN(DT_U8))
+#define SET_TRIU    (SET_F32 | DTYPE_IN(DT_F64) | SET_WIDE | SET_BOOL)
 
 struct ExportLayer {
     const char *name;
@@ -53,7 +54,7 @@ static const ExportLayer layers[] = {
     {"hard_swish", SET_F32, 0, 0, NULL, "HardSwish(x)"},
     {"hard_tanh", SET_FLOAT, 0, 0, NULL, "Clip(x, -1, 1)"},
     {"relu6", SET_FLOAT, 0, 0, NULL, "Clip(x, 0, 6)"},
-    {"clip", SET_FLOAT, 0, 0, NULL, "Clip(x, <low:>, <high:>)"},
+    {"clip", SET_FLOAT | SET_CLIPPED, 0, 0, NULL, "Clip(x, <low:>, <high:>)"},
     {"global_avg_pool", SET_F32, 3, 0, "keep = true", "GlobalAveragePool(x)"},
     {"global_avg_pool", SET_F32, 3, 0, "keep = false", "Flatten(GlobalAveragePool(x))"},
     {"global_max_pool", SET_F32, 3, 0, "keep = true", "GlobalMaxPool(x)"},

@@ -73,8 +73,10 @@ static bool write_strided(ExportNode *n, const View *v, const Shape *to)
             dim[v->from[d]] = v->step[d] ? to->dim[v->from[d]] : 1;
     for (uint32_t r = 0; r < to->rank; r++)
         wide |= dim[r] != to->dim[r];
-    for (uint32_t i = 0; i < v->rank; i++)
-        now[i] = v->from[order[i]] == NONE ? 1 : dim[v->from[order[i]]];
+    for (uint32_t i = 0; i < v->rank; i++) {
+        int64_t d = sorted ? i : order[i]; /* what is in order is not transposed */
+        now[i] = v->from[d] == NONE ? 1 : dim[v->from[d]];
+    }
     if (!sorted)
         part = export_make(n, "Transpose($%u){perm=%s}", part, export_ints(n, order, v->rank));
     if (!ends_with(dim, to->rank, now, v->rank) || (!wide && v->rank != to->rank))
@@ -121,6 +123,9 @@ bool export_view(ExportNode *n)
 static bool write_joined(ExportNode *n, uint32_t axis, const ExportId *in)
 {
     Export *e = n->e;
+    n->out[0] = in[0];
+    if (n->node->in_count == 1)
+        return true;
     n->out[0] = export_id_near(e, n->wish[0]);
     export_attribute_int(e, export_append(e, "Concat", in, n->node->in_count, n->out, 1), "axis", axis);
     return true;
