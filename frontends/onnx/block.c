@@ -220,6 +220,15 @@ static const Tensor *first_entries(Onnx *onnx, const Tensor *tensor, uint32_t ax
     return cut;
 }
 
+/* A list of positions that are all inside stays the one that it was. */
+static OnnxValue *unchanged(const OnnxNode *node, const Tensor *found)
+{
+    OnnxValue *first = node->in_count ? node->in[0] : NULL;
+    bool same = first && first->known && first->known->type == found->type && dtype_is_int(found->type->dtype) &&
+                memcmp(first->known->data, found->data, (size_t)type_bytes(found->type)) == 0;
+    return same ? first : NULL;
+}
+
 /* Of what is as large as data say these are there, now that the data are known. */
 static const Tensor *what_is_there(const OnnxNode *node, uint32_t i, const Tensor *found, const Tensor *many)
 {
@@ -248,6 +257,9 @@ static bool take_evaluated(OnnxNode *node)
     for (uint32_t i = 0; i < node->out_count; i++)
         if (!node->out[i] && node->out_name[i] && onnx_wants(node, i)) {
             const Tensor *found = what_is_there(node, i, result[next++], node->count ? result[results] : NULL);
+            node->out[i] = unchanged(node, found);
+            if (node->out[i])
+                continue;
             node->out[i] = onnx_known_value(onnx, found, onnx_result_name(node, i));
             node->out[i]->stored = onnx_is_moved(node);
         }
@@ -306,7 +318,8 @@ static bool write_node(OnnxNode *node)
         return true;
     if (node->reason || node->onnx->failed)
         return false;
-    return (onnx_write_identity(node) || onnx_write_pattern(node) || (!node->onnx->failed && node->row->write(node))) &&
+    return (onnx_write_identity(node) || onnx_write_unguarded(node) || onnx_write_pattern(node) ||
+            (!node->onnx->failed && node->row->write(node))) &&
            take_results(node);
 }
 

@@ -290,6 +290,9 @@ bool onnx_write_classes(OnnxNode *node, const char *scores, int64_t count);
 /* One score, [n, 1], for two labels: it is the second's share if weights are positive, else what speaks for it. */
 bool onnx_write_two_classes(OnnxNode *node, const char *score, bool positive);
 
+/* guards.c: writes the op alone that export has put guards around, where they end here; false: nothing is written. */
+bool onnx_write_unguarded(OnnxNode *node);
+
 /* einsum.c */
 bool onnx_write_einsum(OnnxNode *node);
 
