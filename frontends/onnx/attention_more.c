@@ -59,7 +59,7 @@ static bool write_flex_attention(OnnxNode *n)
 /* [n, t, heads * d] as [n, heads, t, d], in f32 */
 static const char *heads_of(OnnxNode *n, uint32_t i, int64_t heads)
 {
-    return onnx_text(n, "split_heads(cast(%s, to = f32), %lld)", onnx_in(n, i), (long long)heads);
+    return onnx_text(n, "split_heads(cast(%s, to = f32), heads = %lld)", onnx_in(n, i), (long long)heads);
 }
 
 static bool check_linear(OnnxNode *n, int64_t heads, int64_t groups, const char *rule)

@@ -44,7 +44,7 @@ static bool put_norm(OnnxNode *n, const char *x, const char *scale, const char *
 {
     const char *eps = norm_epsilon(n, rms);
     const char *y = rms ? onnx_text(n, "%s * rsqrt(mean(square(%s), -1, true) + %s)", x, x, eps)
-                        : onnx_text(n, "standardize(%s, -1, %s)", x, eps);
+                        : onnx_text(n, "standardize(%s, axes = -1, eps = %s)", x, eps);
     return onnx_put_rounded(n, 0,
                             bias ? onnx_text(n, "%s * %s + %s", y, scale, bias) : onnx_text(n, "%s * %s", y, scale));
 }

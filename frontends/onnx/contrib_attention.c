@@ -259,7 +259,7 @@ static bool embed(OnnxNode *n, bool bytes)
     const char *counted = onnx_has(n, 7) ? onnx_text(n, "reduce_sum(cast(%s, to = i32), axes = 1)", onnx_in(n, 7))
                                          : onnx_text(n, "zeros([%lld], i32)", (long long)onnx_dim(n, 0, 0));
     return onnx_emit(n, "%s = %s + %s%s", sum, rows_of(n, 2, 0, bytes), places, segments) &&
-           onnx_emit(n, "%s = standardize(%s, -1, %s) * %s + %s", onnx_out(n, 0), sum, eps,
+           onnx_emit(n, "%s = standardize(%s, axes = -1, eps = %s) * %s + %s", onnx_out(n, 0), sum, eps,
                      read_table(n, 5, onnx_in(n, 5), bytes), read_table(n, 6, onnx_in(n, 6), bytes)) &&
            (!onnx_wants(n, 1) || onnx_emit(n, "%s = %s", onnx_out(n, 1), counted));
 }

@@ -267,7 +267,7 @@ static OnnxValue *widened(Decoder *d, OnnxValue *bytes, uint32_t operand)
 static OnnxValue *in_heads(Decoder *d, OnnxValue *x, int64_t heads, const char *word)
 {
     OnnxNode *n = d->node;
-    return onnx_define_value(n, word, "split_heads(%s, %lld)", onnx_name_value(n->onnx, x), (long long)heads);
+    return onnx_define_value(n, word, "split_heads(%s, heads = %lld)", onnx_name_value(n->onnx, x), (long long)heads);
 }
 
 /* What was kept with room for all keys */

@@ -95,8 +95,8 @@ static OnnxValue *put_kept(const Masked *m, uint32_t i)
     const char *name = onnx_wants(n, 1 + i) ? onnx_out(n, 1 + i) : onnx_temp(n, i ? "values" : "keys"), *bias = "";
     if (onnx_has(n, BIAS))
         bias = onnx_text(n, " + %s[%lld:%lld]", onnx_in(n, BIAS), (long long)begin, (long long)(begin + features));
-    if (!onnx_emit(n, "%s = dynamic_update(%s, %s, split_heads(%s%s, %lld), axis = 2)", name, onnx_in(n, PAST_KEY + i),
-                   m->at, onnx_in(n, KEY + i), bias, (long long)m->heads))
+    if (!onnx_emit(n, "%s = dynamic_update(%s, %s, split_heads(%s%s, heads = %lld), axis = 2)", name,
+                   onnx_in(n, PAST_KEY + i), m->at, onnx_in(n, KEY + i), bias, (long long)m->heads))
         return NULL;
     if (m->keys == m->buffer)
         return onnx_written(n, name);

@@ -118,7 +118,7 @@ static bool write_standardize(OnnxMatch *m, const char *text)
         if (m->axes >> d & 1)
             axis[count++] = d;
     return keeps_shape(m) &&
-           onnx_emit(m->root, "%s = %s(%s, %s, %s)", onnx_out(m->root, 0), text,
+           onnx_emit(m->root, "%s = %s(%s, axes = %s, eps = %s)", onnx_out(m->root, 0), text,
                      onnx_name_value(m->root->onnx, onnx_bound(m, "x")->value), onnx_list(m->root, axis, count),
                      onnx_number(m->root, x->type->dtype, onnx_bound_number(m, "'e")));
 }

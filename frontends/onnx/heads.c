@@ -44,7 +44,7 @@ static bool write_split(OnnxNode *n)
     if (!heads || !swaps(n, heads_first, 4))
         return false;
     onnx_match_enter(&match, rows);
-    return onnx_match_alone(&match) && onnx_emit(n, "%s = split_heads(%s, %lld)", onnx_out(n, 0),
+    return onnx_match_alone(&match) && onnx_emit(n, "%s = split_heads(%s, heads = %lld)", onnx_out(n, 0),
                                                  onnx_name_value(n->onnx, reshape->in[0]), (long long)heads);
 }
 
@@ -243,7 +243,7 @@ static const char *keys_text(Scores *s)
     if (heads) {
         onnx_match_enter(&s->match, source);
         if (onnx_match_alone(&s->match))
-            return onnx_text(s->match.root, "split_heads(%s, %lld)", onnx_name_value(onnx, reshape->in[0]),
+            return onnx_text(s->match.root, "split_heads(%s, heads = %lld)", onnx_name_value(onnx, reshape->in[0]),
                              (long long)heads);
     }
     s->match = before;

@@ -122,8 +122,8 @@ static bool write_instance_norm(OnnxNode *n)
     static const OnnxParam param[] = {{1, "norm.scale"}, {2, "norm.bias"}};
     if (is_layer(n, param, 2, onnx_dim(n, 0, 1)))
         return write_layer(n, "instance_norm", param, 2, 1e-5);
-    return onnx_emit(n, "%s = standardize(%s, %s, %s) * %s + %s", onnx_out(n, 0), onnx_in(n, 0), axes_from(n, 2),
-                     epsilon(n), per_channel(n, onnx_in(n, 1)), per_channel(n, onnx_in(n, 2)));
+    return onnx_emit(n, "%s = standardize(%s, axes = %s, eps = %s) * %s + %s", onnx_out(n, 0), onnx_in(n, 0),
+                     axes_from(n, 2), epsilon(n), per_channel(n, onnx_in(n, 1)), per_channel(n, onnx_in(n, 2)));
 }
 
 /* Half floats are normalised as f32. */
@@ -158,13 +158,15 @@ static bool write_layer_norm(OnnxNode *n)
     const char *axes = axes_from(n, (uint32_t)axis), *x = widened(n, onnx_in(n, 0), &narrow);
     DType dtype = onnx_type(n, 0)->dtype, wide = narrow ? DT_F32 : dtype;
     const char *eps = onnx_number(n, wide, onnx_float(n, "epsilon", (double)1e-5f));
-    const char *y = onnx_text(n, "standardize(%s, %s, %s)", x, axes, eps);
+    const char *y = onnx_text(n, "standardize(%s, axes = %s, eps = %s)", x, axes, eps);
     if (narrow)
         y = onnx_text(n, "cast(%s, to = %s)", y, dtype_name(dtype));
     y = onnx_text(n, "%s * %s", y, onnx_in(n, 1));
-    if (onnx_has(n, 2))
-        y = onnx_text(n, "%s + %s", y, onnx_in(n, 2));
-    return onnx_emit(n, "%s = %s", onnx_out(n, 0), y) &&
+    if (onnx_has(n, 2)) { /* two lines, where they are too long for one */
+        y = onnx_define(n, "mul", "%s", y);
+        y = y ? onnx_text(n, "%s + %s", y, onnx_in(n, 2)) : NULL;
+    }
+    return y && onnx_emit(n, "%s = %s", onnx_out(n, 0), y) &&
            write_statistic(n, 1, onnx_text(n, "mean(%s, %s, true)", x, axes), wide) &&
            write_statistic(n, 2, onnx_text(n, "rsqrt(variance(%s, %s, true) + %s)", x, axes, eps), wide);
 }
@@ -199,8 +201,8 @@ static bool write_group_norm(OnnxNode *n)
         return write_layer_of(n, "group_norm", param, 2,
                               onnx_text(n, ", %lld%s", (long long)groups, epsilon_text(n, 1e-5)));
     int64_t rows[] = {shape->dim[0], groups, shape_elements(shape) / shape->dim[0] / groups};
-    const char *y =
-        onnx_text(n, "standardize(reshape(%s, shape = %s), -1, %s)", onnx_in(n, 0), onnx_list(n, rows, 3), epsilon(n));
+    const char *y = onnx_text(n, "standardize(reshape(%s, shape = %s), axes = -1, eps = %s)", onnx_in(n, 0),
+                              onnx_list(n, rows, 3), epsilon(n));
     const char *list = onnx_list(n, shape->dim, shape->rank);
     if (n->opset >= 21)
         return onnx_emit(n, "%s = reshape(%s, shape = %s) * %s + %s", onnx_out(n, 0), y, list,

@@ -106,6 +106,14 @@ static const char *number_or_slices(OnnxNode *n, uint32_t i)
     return onnx_rank(n, i) ? onnx_text(n, "reshape(%s, shape = [])", onnx_in(n, i)) : onnx_in(n, i);
 }
 
+/* A constant of a call has its name, as where the language prints calls, and so has what is behind it. */
+static const char *named(OnnxNode *n, uint32_t i, const char *name)
+{
+    double number;
+    bool constant = !is_slice_wise(n, 1) && onnx_known_number(n, 1, &number);
+    return onnx_text(n, ", %s%s%s", constant ? name : "", constant ? " = " : "", number_or_slices(n, i));
+}
+
 static bool is_call(const OnnxNode *n)
 {
     bool alike = !onnx_has(n, 2) || shape_eq(&onnx_type(n, 1)->shape, &onnx_type(n, 2)->shape);
@@ -118,16 +126,16 @@ static const char *zero_text(OnnxNode *n)
 {
     bool weight = (onnx_has(n, 0) && n->in[0]->known) || is_slice_wise(n, 1);
     bool there = onnx_has(n, 2) && !dtype_is_float(onnx_type(n, 2)->dtype);
-    return there && !(weight && onnx_is_filled(n, 2, 0)) ? onnx_text(n, ", %s", number_or_slices(n, 2)) : "";
+    return there && !(weight && onnx_is_filled(n, 2, 0)) ? named(n, 2, "zero") : "";
 }
 
-/* `function(x, scale, zero, to = u8, axis = 0)` */
+/* `function(x, scale, zero, to = u8, axis = 0)`, `function(x, scale = 0.5, zero = 3, to = u8)` */
 static const char *call_text(OnnxNode *n, const char *function, const char *x, const DType *to)
 {
     const char *type = to ? onnx_text(n, ", to = %s", dtype_name(*to)) : "";
     const char *axis = is_slice_wise(n, 1) ? onnx_text(n, ", axis = %lld", (long long)onnx_int(n, "axis", 1)) : "";
-    return onnx_text(n, "%s = %s(%s, %s%s%s%s)", onnx_out(n, 0), function, x, number_or_slices(n, 1), zero_text(n),
-                     type, axis);
+    return onnx_text(n, "%s = %s(%s%s%s%s%s)", onnx_out(n, 0), function, x, named(n, 1, "scale"), zero_text(n), type,
+                     axis);
 }
 
 /* Is it f32 as integers of 8 or 16 bits? */

@@ -207,7 +207,7 @@ def normalisation_without_weights(t):
     b = Build()
     d = b.Sub("x", b.ReduceMean("x", axes=[0, 1], keepdims=1))
     b.Div(d, b.Sqrt(b.Add(b.ReduceMean(b.Mul(d, d), axes=[0, 1], keepdims=1), 1e-3)), to="y")
-    check(t, b, "y = standardize(x, [0, 1], 0.001)", standardized(X, (0, 1), 1e-3))
+    check(t, b, "y = standardize(x, axes = [0, 1], eps = 0.001)", standardized(X, (0, 1), 1e-3))
 
 
 @case
@@ -435,10 +435,10 @@ def numbers_that_become_integers_and_floats_again(t):
     q = b.QuantizeLinear("x", scale, zero, to="x_QuantizeLinear_Output")
     b.Neg(b.DequantizeLinear(q, scale, zero, to="x_DequantizeLinear_Output"), to="y")
     want = (quantise(X, 0.05, 7, 0, 255) - 7) * numpy.float32(0.05)
-    check(t, b, "y = neg(fake_quantize(x, 0.05, 7, to = u8))", -want, 1e-6)
+    check(t, b, "y = neg(fake_quantize(x, scale = 0.05, zero = 7, to = u8))", -want, 1e-6)
     b.nodes.append(node("Cast", [q], ["seen"], to=1))  # the integers are read, too
     text = t.text(b.model(("y", "seen")))
-    assert text[0] == "x_q = quantize(x, 0.05, 7, to = u8)" and "y = neg(dequantize(x_q, 0.05, 7))" in text, text
+    assert text[0] == "x_q = quantize(x, scale = 0.05, zero = 7, to = u8)" and "y = neg(dequantize(x_q, scale = 0.05, zero = 7))" in text, text
 
 
 @case
@@ -446,7 +446,7 @@ def other_scales_are_no_pair(t):
     b = Build()
     zero = b.weight("z", numpy.int8(0))
     b.DequantizeLinear(b.QuantizeLinear("x", b.weight("s", numpy.float32(0.05)), zero), b.weight("r", numpy.float32(0.06)), zero, to="y")
-    check(t, b, "y = dequantize(quantize(x, 0.05, 0, to = i8), 0.06, 0)", quantise(X, 0.05, 0, -128, 127) * numpy.float32(0.06), 1e-6)
+    check(t, b, "y = dequantize(quantize(x, scale = 0.05, zero = 0, to = i8), scale = 0.06, zero = 0)", quantise(X, 0.05, 0, -128, 127) * numpy.float32(0.06), 1e-6)
 
 
 @case
