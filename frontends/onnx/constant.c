@@ -122,8 +122,9 @@ static bool write_integer_range(OnnxNode *n)
     DType dtype = onnx_type(n, 0)->dtype;
     int64_t count = (int64_t)steps, *list = ARENA_ARRAY(n->onnx->arena, int64_t, least(count, ONNX_FOLDED) + 1);
     if (count > ONNX_FOLDED)
-        return onnx_emit(n, "%s = iota(shape = [%lld], dtype = %s) * %s + %s", onnx_out(n, 0), (long long)count,
-                         dtype_name(dtype), onnx_literal(n->onnx, delta), onnx_literal(n->onnx, first));
+        return onnx_emit(n, "%s = iota(shape = [%lld], dtype = %s)%s%s", onnx_out(n, 0), (long long)count,
+                         dtype_name(dtype), step == 1 ? "" : onnx_text(n, " * %s", onnx_literal(n->onnx, delta)),
+                         from == 0 ? "" : onnx_text(n, " + %s", onnx_literal(n->onnx, first)));
     for (int64_t i = 0; i < count; i++)
         list[i] = (int64_t)((uint64_t)from + (uint64_t)i * (uint64_t)step);
     return onnx_set_ints(n, 0, dtype, list, (uint32_t)count, false);

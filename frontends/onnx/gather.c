@@ -12,17 +12,6 @@ static int64_t stride_of(const Shape *shape, uint32_t axis)
     return stride;
 }
 
-/* One slice at a position that is known: a view, x[:, 3]. */
-static bool write_pick(OnnxNode *n, int64_t axis, double position)
-{
-    Text text = {0};
-    for (int64_t d = 0; d < axis; d++)
-        text_printf(&text, ":, ");
-    bool good = onnx_emit(n, "%s = %s[%s%.0f]", onnx_out(n, 0), onnx_in(n, 0), text.ptr ? text.ptr : "", position);
-    text_free(&text);
-    return good;
-}
-
 static bool write_gather(OnnxNode *n)
 {
     int64_t axis;
@@ -33,7 +22,7 @@ static bool write_gather(OnnxNode *n)
         return true;
     double extent = (double)onnx_dim(n, 0, axis);
     if (onnx_rank(n, 1) == 0 && onnx_known_number(n, 1, &position) && position >= -extent && position < extent)
-        return write_pick(n, axis, position);
+        return onnx_write_pick(n, n->in[0], axis, (int64_t)position);
     const char *at = axis ? onnx_text(n, ", axis = %lld", (long long)axis) : "";
     return onnx_emit(n, "%s = gather(%s, %s%s)", onnx_out(n, 0), onnx_in(n, 0), onnx_in(n, 1), at);
 }
@@ -112,7 +101,7 @@ static bool write_counted_scatter(OnnxNode *n, int64_t axis, const char *mode)
     return onnx_emit(n, "%s = concat(%s, slice(%s, axes = %lld, begin = 0, end = 1), axis = %lld)", room, onnx_in(n, 0),
                      onnx_in(n, 0), at, at) &&
            onnx_emit(n, "%s = select(%s < 0, %s + %s, %s)", from_begin, position, position, end, position) &&
-           onnx_emit(n, "%s = slice(scatter_elements(%s, %s, %s, %lld%s), axes = %lld, begin = 0, end = %lld)",
+           onnx_emit(n, "%s = slice(scatter_elements(%s, %s, %s, axis = %lld%s), axes = %lld, begin = 0, end = %lld)",
                      onnx_out(n, 0), room, from_begin, onnx_in(n, 2), at, mode, at, extent);
 }
 
@@ -126,8 +115,8 @@ static bool write_scatter_elements(OnnxNode *n)
         return onnx_no(n, "it has not a position for each element");
     if (n->in[1]->count && onnx_dim(n, 0, axis) > 0)
         return write_counted_scatter(n, axis, mode);
-    return onnx_emit(n, "%s = scatter_elements(%s, %s, %s, %lld%s)", onnx_out(n, 0), onnx_in(n, 0), onnx_in(n, 1),
-                     onnx_in(n, 2), (long long)axis, mode);
+    return onnx_emit(n, "%s = scatter_elements(%s, %s, %s, axis = %lld%s)", onnx_out(n, 0), onnx_in(n, 0),
+                     onnx_in(n, 1), onnx_in(n, 2), (long long)axis, mode);
 }
 
 /* Where lists of positions end: the extents that they go along, of what has a count that */
@@ -210,8 +199,8 @@ static bool write_tensor_scatter(OnnxNode *n)
                        at);
     if (circular)
         at = onnx_text(n, "%s %% %lld", at, (long long)onnx_dim(n, 0, axis));
-    return onnx_emit(n, "%s = scatter_elements(%s, broadcast(%s, shape = %s), %s, %lld)", onnx_out(n, 0), onnx_in(n, 0),
-                     at, onnx_list(n, update->dim, rank), onnx_in(n, 1), (long long)axis);
+    return onnx_emit(n, "%s = scatter_elements(%s, broadcast(%s, shape = %s), %s, axis = %lld)", onnx_out(n, 0),
+                     onnx_in(n, 0), at, onnx_list(n, update->dim, rank), onnx_in(n, 1), (long long)axis);
 }
 
 /* depth values along a new axis: on where the position is the operand's */

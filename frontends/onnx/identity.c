@@ -1,5 +1,5 @@
-/* Nodes that give what they are given: `x * 1`, `x and true`, the choice of a condition that is known, positions that
- * count up.  Exporters write them where a model could do more. */
+/* Nodes that give what they are given: `x * 1`, `i + 0`, `x and true`, the choice of a condition that is known,
+ * positions that count up.  Exporters write them where a model could do more. */
 #include <string.h>
 
 #include "onnx/import.h"
@@ -89,6 +89,11 @@ static bool write_all(OnnxNode *n, uint32_t axis, int64_t length, const Shape *a
         dim[rank++] = x->dim[d];
     if (rank > MAX_RANK || n->in[0]->count)
         return false;
+    Shape shape = shape_of(rank, dim);
+    if (shape_eq(&shape, x)) {
+        onnx_set_value(n, 0, n->in[0]);
+        return true;
+    }
     return onnx_emit(n, "%s = reshape(%s, shape = %s)", onnx_out(n, 0), onnx_in(n, 0), onnx_list(n, dim, rank));
 }
 
@@ -141,6 +146,8 @@ bool onnx_write_identity(OnnxNode *n)
         return write_beside(n, onnx_is_filled, *op == 'A');
     if (strcmp(op, "Mul") == 0)
         return write_beside(n, is_number, 1);
+    if (strcmp(op, "Add") == 0) /* of floats -0 becomes 0 */
+        return dtype_is_int(onnx_type(n, 0)->dtype) && write_beside(n, is_number, 0);
     if (strcmp(op, "Div") == 0)
         return is_number(n, 1, 1) && gives(n, 0);
     if (strcmp(op, "Gather") == 0)

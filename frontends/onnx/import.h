@@ -293,6 +293,10 @@ bool onnx_write_two_classes(OnnxNode *node, const char *score, bool positive);
 /* guards.c: writes the op alone that export has put guards around, where they end here; false: nothing is written. */
 bool onnx_write_unguarded(OnnxNode *node);
 
+/* pick.c: `x[:, 3]`, and a reshape that drops the axis of which a slice has left one entry; false: it is another */
+bool onnx_write_pick(OnnxNode *node, OnnxValue *x, int64_t axis, int64_t position);
+bool onnx_write_picked(OnnxNode *node, const Shape *to);
+
 /* einsum.c */
 bool onnx_write_einsum(OnnxNode *node);
 

@@ -55,6 +55,7 @@ Module *onnx_finish(Onnx *onnx, const Graph *graph, const Str *result, Text *out
 {
     OnnxScript *script = onnx_script_read(onnx, text_view(&onnx->root->text), graph, result);
     onnx_script_drop_unread(script);
+    onnx_script_drop_copies(script);
     onnx_script_settle_names(script);
     text_printf(out, "nnc 1\nuse \"nn\"\n\n");
     onnx_script_fold_blocks(script, out);

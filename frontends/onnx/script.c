@@ -79,8 +79,10 @@ static void read_word(Reader *r)
     char before = begin ? r->text.ptr[begin - 1] : ' ', after = char_at(r, end);
     bool label = before == '@' && begin >= 2 && is_word(r->text.ptr[begin - 2]);
     bool callee = after == '(' || (after == '@' && is_word(char_at(r, end + 1)));
-    bool named = after == ' ' && char_at(r, end + 1) == '=' && char_at(r, end + 2) == ' '; /* an attribute */
-    uint32_t value = label || callee || named ? 0 : value_length(r, (Str){r->text.ptr + begin, end - begin});
+    Str word = {r->text.ptr + begin, end - begin};
+    bool named = after == ' ' && char_at(r, end + 1) == '=' && char_at(r, end + 2) == ' ' && /* an attribute */
+                 !memchr(word.ptr, '.', word.len); /* but no `x.carried = ` of a body */
+    uint32_t value = label || callee || named ? 0 : value_length(r, word);
     put(r, begin, begin + value, TOKEN_VALUE);
     put(r, begin + value, end, label ? TOKEN_LABEL : TOKEN_PLAIN);
 }
@@ -248,6 +250,74 @@ void onnx_script_drop_unread(OnnxScript *script)
     }
     script->statement += first;
     script->count -= first;
+}
+
+/* Copies */
+
+/* `y = x` */
+static bool is_copy(const OnnxStatement *s, Str *to, Str *from)
+{
+    uint32_t at = 0, length = 0;
+    if (s->kind != STATEMENT_PLAIN || s->results != 1 || s->updates)
+        return false;
+    OnnxToken *first = onnx_statement_next(s, &at, TOKEN_VALUE), *second = onnx_statement_next(s, &at, TOKEN_VALUE);
+    for (uint32_t i = 0; i < s->count; i++)
+        length += s->token[i].text.len;
+    if (!second || length != first->text.len + 3 + second->text.len)
+        return false;
+    *to = first->text;
+    *from = second->text;
+    return true;
+}
+
+static void rename_value(OnnxScript *script, Str from, Str to)
+{
+    for (uint32_t i = 0; i < script->count; i++) {
+        uint32_t at = 0;
+        for (OnnxToken *t; (t = onnx_statement_next(&script->statement[i], &at, TOKEN_VALUE));)
+            if (str_eq(t->text, from))
+                t->text = to;
+    }
+    uint32_t weight = map_get(&script->onnx->declared, from);
+    if (weight != MAP_NONE)
+        map_put(&script->onnx->declared, to, weight);
+}
+
+/* Is it no input, param or state, whose names stay? */
+static bool is_computed(const OnnxScript *script, Str name)
+{
+    for (uint32_t i = 0; i < script->count; i++) {
+        const OnnxStatement *s = &script->statement[i];
+        uint32_t at = 0;
+        for (uint32_t k = 0; k < s->results && !s->updates; k++)
+            if (str_eq(onnx_statement_next(s, &at, TOKEN_VALUE)->text, name))
+                return s->kind != STATEMENT_PARAM && !str_is(s->token[0].text, "state ");
+    }
+    return false;
+}
+
+static bool is_result(const OnnxScript *script, Str name)
+{
+    for (uint32_t i = 0; i < script->results; i++)
+        if (str_eq(script->result[i], name))
+            return true;
+    return false;
+}
+
+void onnx_script_drop_copies(OnnxScript *script)
+{
+    uint32_t kept = 0;
+    Str to, from;
+    for (uint32_t i = 0; i < script->count; i++) {
+        OnnxStatement s = script->statement[i];
+        bool drops =
+            is_copy(&s, &to, &from) && is_result(script, to) && !is_result(script, from) && is_computed(script, from);
+        if (drops)
+            rename_value(script, from, to);
+        else
+            script->statement[kept++] = s;
+    }
+    script->count = kept;
 }
 
 /* Names */

@@ -67,6 +67,8 @@ typedef struct OnnxScript {
 /* The graph's text; names of inputs and results tell values from other words. */
 OnnxScript *onnx_script_read(Onnx *onnx, Str text, const Graph *graph, const Str *result);
 void onnx_script_drop_unread(OnnxScript *script);
+/* What the graph gives is called so where it is computed. */
+void onnx_script_drop_copies(OnnxScript *script);
 /* Weights take the names that they were to have, where what stood in the way is gone. */
 void onnx_script_settle_names(OnnxScript *script);
 void onnx_script_put_element(OnnxScript *script, Str name, const Tensor *tensor);

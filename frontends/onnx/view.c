@@ -38,7 +38,7 @@ static bool write_reshape(OnnxNode *n)
         onnx_set_value(n, 0, n->in[0]);
         return true;
     }
-    return put_reshape(n, onnx_in(n, 0), dim, count);
+    return onnx_write_picked(n, &shape) || put_reshape(n, onnx_in(n, 0), dim, count);
 }
 
 static bool write_flatten(OnnxNode *n)

@@ -227,7 +227,7 @@ def what_is_as_large_as_data_say_has_a_count(t):
     x = numpy.array([[3, 0, 1], [0, 0, 2]], "f4")
     m = model(graph([node("NonZero", ["x"], ["at"]), node("Transpose", ["at"], ["rows"], perm=[1, 0]), node("Cast", ["rows"], ["y"], to=6)],
                     [value("x", [2, 3])], [value("y", None)]))
-    assert t.text(m)[-1].startswith("y.count = ")
+    assert any("y.count" in line.split(" = ")[0] for line in t.text(m))
     count = t.value(m, "y.count", x=x)
     y = t.value(m, x=x)
     assert count == 3 and y.shape == (6, 2) and y.dtype == numpy.int32
@@ -283,7 +283,7 @@ def maps_of_scores_stay_scores(t):
     m = model(graph([node("Softmax", ["x"], ["scores"], axis=1), node("ZipMap", ["scores"], ["y"], domain="ai.onnx.ml", classlabels_int64s=[3, 5, 7])],
                     [value("x", [2, 3])], [value("y", None)]), domains=["ai.onnx.ml"])
     numpy.testing.assert_allclose(t.value(m, x=W).sum(1), [1, 1], 1e-6)
-    expect(t.text(m), "scores = softmax(x)", "y = scores")
+    expect(t.text(m), "y = softmax(x)")
 
 
 @case
