@@ -186,6 +186,37 @@ static OnnxStatement copy_statement(Arena *arena, Str name, Str from)
     return s;
 }
 
+/* Of an input of the text */
+static bool is_input(const Onnx *onnx, Str name)
+{
+    bool input = map_get(&onnx->inputs, name) != MAP_NONE;
+    for (uint32_t i = 0; i < onnx->renamed_count; i++)
+        input |= str_eq(onnx->renamed[i].name, name);
+    return input;
+}
+
+/* From call to call, so that it goes */
+static bool is_passed_on(const Loop *l, Str name)
+{
+    for (uint32_t i = 0; i + 1 < l->count; i++)
+        for (uint32_t k = 0; k < l->call[i]->results; k++)
+            if (str_eq(l->call[i]->result[k], name))
+                return true;
+    return false;
+}
+
+/* x, or x_2, ..., that nothing has which is left of the text */
+static Str fresh_name(const Loop *l, Str initial, Str final)
+{
+    Str name = STR("x");
+    for (uint32_t number = 2;
+         (uses_of(l, name) && !str_eq(name, initial) && !str_eq(name, final) && !is_passed_on(l, name)) ||
+         map_get(&l->loops, name) != MAP_NONE || is_input(l->script->onnx, name) || is_result(l->script, name);
+         number++)
+        name = str_format(l->script->arena, "x_%u", number);
+    return name;
+}
+
 /* What goes round has one name, before the loop, in it and behind it: that of a result of the graph, the one that it
  * had in a loop before, or x.  True when a statement has to give the first value that name. */
 static bool name_carried(Loop *l, uint32_t result, Str initial)
@@ -194,7 +225,7 @@ static bool name_carried(Loop *l, uint32_t result, Str initial)
     Str final = l->call[l->count - 1]->result[result];
     bool kept = is_result(script, final), going = map_get(&l->loops, initial) != MAP_NONE;
     bool alone = is_computed(script, initial) && uses_of(l, initial) == 2 && !is_result(script, initial);
-    Str name = kept ? final : alone && going ? initial : str_from(onnx_unique(script->onnx, "x"));
+    Str name = kept ? final : alone && going ? initial : fresh_name(l, alone ? initial : (Str){0}, final);
     bool renames = alone && !(kept && going);
     if (!kept)
         rename_all(script, final, name);

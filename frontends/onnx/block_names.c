@@ -237,11 +237,21 @@ static bool is_known_function(const Repeat *r, const RepeatBlock *b, Str name)
            (!b->called && map_get(&r->script->onnx->names, name) != MAP_NONE); /* the model tells these apart */
 }
 
+/* bottleneck_2 */
+static bool has_number(Str name)
+{
+    uint32_t end = name.len;
+    while (end > 0 && isdigit((unsigned char)name.ptr[end - 1]))
+        end--;
+    return end < name.len && end > 0 && name.ptr[end - 1] == '_';
+}
+
 /* layer of encoder.layer.3 and of encoder.layer3; bottleneck of what the model calls bottleneck_2 */
 static Str function_name(Repeat *r, const RepeatBlock *b)
 {
     Str word = b->called ? last_word(str_from(b->called)) : b->prefix ? last_word(b->prefix[0]) : (Str){0};
-    while (word.len && (isdigit((unsigned char)word.ptr[word.len - 1]) || word.ptr[word.len - 1] == '_'))
+    bool numbered = !b->called || has_number(word);
+    while (numbered && word.len && (isdigit((unsigned char)word.ptr[word.len - 1]) || word.ptr[word.len - 1] == '_'))
         word.len--;
     Str stem = word.len > 1 && lex_is_plain(word) ? word : STR("block"), name = stem;
     if (is_known_function(r, b, name))

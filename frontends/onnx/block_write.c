@@ -13,7 +13,9 @@ typedef struct Writer {
     Map local; /* names of the first instance, to index into name */
     Str *name;
     uint32_t name_count, name_capacity;
-    Map taken, made; /* names of the function; those that the model does not have */
+    Map taken, made;             /* names of the function; those that the model does not have */
+    const struct Writer *before; /* that has written it already, and so knows which names stay; or NULL */
+    Map stays;                   /* words of what that has written */
 } Writer;
 
 static const OnnxStatement *statement_at(const Repeat *r, uint32_t unit)
@@ -117,6 +119,16 @@ static Str without_scope(Str name, Str common)
     return (Str){name.ptr + scope, name.len - scope};
 }
 
+/* mul of mul_5, which has its number of others in the whole text */
+static Str without_number(Str name)
+{
+    uint32_t end = name.len;
+    while (end > 0 && isdigit((unsigned char)name.ptr[end - 1]))
+        end--;
+    bool numbered = end < name.len && end > 1 && name.ptr[end - 1] == '_';
+    return numbered ? without_number((Str){name.ptr, end - 1}) : name;
+}
+
 static Str result_name(const Repeat *r, const RepeatBlock *b, uint32_t instance, const RepeatOutput *output)
 {
     const OnnxStatement *s = statement_at(r, b->at[instance] + output->unit);
@@ -124,6 +136,24 @@ static Str result_name(const Repeat *r, const RepeatBlock *b, uint32_t instance,
     for (uint32_t i = 0; i < output->result; i++)
         onnx_statement_next(s, &at, TOKEN_VALUE);
     return onnx_statement_next(s, &at, TOKEN_VALUE)->text;
+}
+
+/* Of the value that is named next: has the text a name for it, or is it an expression where it is read?  So the names
+ * that a reader sees are counted, and no others. */
+static bool stays(const Writer *w)
+{
+    return !w->before || map_get(&w->stays, w->before->name[w->name_count]) != MAP_NONE;
+}
+
+static void note_words(Map *words, Str text)
+{
+    for (uint32_t begin = 0, end = 0; begin < text.len; begin = end + 1) {
+        for (end = begin; end < text.len && (isalnum((unsigned char)text.ptr[end]) || strchr("_.", text.ptr[end]));)
+            end++;
+        bool called = end < text.len && strchr("(@", text.ptr[end]);
+        if (!called) /* values may be called as functions are */
+            map_put(words, (Str){text.ptr + begin, end - begin}, 0);
+    }
 }
 
 static void name_values(Writer *w)
@@ -143,8 +173,10 @@ static void name_values(Writer *w)
             }
             if (only.len && str_eq(name, only))
                 wish = STR("y");
+            else if (made && !stays(w))
+                wish = STR("joined");
             else
-                wish = without_scope(name, scope);
+                wish = without_scope(made ? without_number(name) : name, scope);
             set_local(w, name, unique(w, wish), made || wish.len != name.len);
         }
         while (onnx_statement_next(s, &label, TOKEN_LABEL))
@@ -296,14 +328,23 @@ static void replace(Repeat *r, const RepeatBlock *b)
     script->count = kept;
 }
 
+static void write_function(Writer *w, Text *out)
+{
+    w->local.arena = w->taken.arena = w->made.arena = w->r->arena;
+    reserve_params(w);
+    name_slots(w);
+    name_values(w);
+    put_function(w, out);
+}
+
 void onnx_block_write(Repeat *r, RepeatBlock *b, Text *functions)
 {
-    Writer w = {
-        .r = r, .b = b, .local = {.arena = r->arena}, .taken = {.arena = r->arena}, .made = {.arena = r->arena}};
-    reserve_params(&w);
-    name_slots(&w);
-    name_values(&w);
-    put_function(&w, functions);
+    Writer draft = {.r = r, .b = b}, w = {.r = r, .b = b, .before = &draft, .stays = {.arena = r->arena}};
+    Text text = {0};
+    write_function(&draft, &text);
+    note_words(&w.stays, str_copy(r->arena, text_view(&text)));
+    text_free(&text);
+    write_function(&w, functions);
     for (uint32_t i = 0; i < b->name_count; i++)
         for (uint32_t k = 0; k < b->count; k++)
             take_names(r, b, &b->name[i], k);

@@ -293,6 +293,11 @@ bool onnx_write_two_classes(OnnxNode *node, const char *score, bool positive);
 /* guards.c: writes the op alone that export has put guards around, where they end here; false: nothing is written. */
 bool onnx_write_unguarded(OnnxNode *node);
 
+/* result_names.c */
+const char *onnx_result_name(const OnnxNode *node, uint32_t i); /* in the model */
+/* `mul_2` of a Mul that nnc itself has exported, or a name that another value has, too, need not stay. */
+void onnx_note_result(OnnxNode *node, uint32_t i, Str name);
+
 /* pick.c: `x[:, 3]`, and a reshape that drops the axis of which a slice has left one entry; false: it is another */
 bool onnx_write_pick(OnnxNode *node, OnnxValue *x, int64_t axis, int64_t position);
 bool onnx_write_picked(OnnxNode *node, const Shape *to);
@@ -405,10 +410,9 @@ DType onnx_wide_dtype(const OnnxNode *node);          /* of operand 0; f32 for h
 const Type *onnx_type(const OnnxNode *node, uint32_t i);
 uint32_t onnx_rank(const OnnxNode *node, uint32_t i);
 int64_t onnx_dim(const OnnxNode *node, uint32_t i, int64_t axis);
-const Type *onnx_type_of(OnnxNode *node, const char *name);     /* of what it has written */
-OnnxValue *onnx_written(OnnxNode *node, const char *name);      /* that, as an operand of another */
-bool onnx_wants(const OnnxNode *node, uint32_t i);              /* has the model a name for result i? */
-const char *onnx_result_name(const OnnxNode *node, uint32_t i); /* in the model */
+const Type *onnx_type_of(OnnxNode *node, const char *name); /* of what it has written */
+OnnxValue *onnx_written(OnnxNode *node, const char *name);  /* that, as an operand of another */
+bool onnx_wants(const OnnxNode *node, uint32_t i);          /* has the model a name for result i? */
 const char *onnx_out(OnnxNode *node, uint32_t i);
 /* Result `i`, where it is asked for, of the dtype of operand 0; f32 is rounded to it where that is of halves. */
 bool onnx_put_rounded(OnnxNode *node, uint32_t i, const char *value);

@@ -5,6 +5,7 @@
 #include "onnx/import.h"
 
 #define LONGEST_LINE 116 /* without its indentation in the graph */
+#define MADE_LENGTH  4   /* as which a name counts that may go */
 
 typedef struct Join {
     Arena *arena;
@@ -19,29 +20,36 @@ static bool is_word(char c)
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
 }
 
-/* The next word from `*at` on; empty at the end. */
-static Str next_word(Str text, uint32_t *at)
+/* No `f(`, `f@`, `(axis = `, `, axis = `, `"add"` */
+static bool is_value(Str text, uint32_t begin, uint32_t end)
 {
-    while (*at < text.len && !is_word(text.ptr[*at]))
-        (*at)++;
-    uint32_t begin = *at;
-    while (*at < text.len && is_word(text.ptr[*at]))
-        (*at)++;
-    return (Str){text.ptr + begin, *at - begin};
+    if (begin && text.ptr[begin - 1] == '"')
+        return false;
+    bool listed = begin && (text.ptr[begin - 1] == '(' || text.ptr[begin - 1] == ' ');
+    bool named = listed && end + 3 < text.len && memcmp(text.ptr + end, " = ", 3) == 0 &&
+                 (text.ptr[begin - 1] == '(' || (begin > 1 && text.ptr[begin - 2] == ','));
+    return !named && (end == text.len || (text.ptr[end] != '(' && text.ptr[end] != '@'));
 }
 
-/* `cos` of `cos = cos(x)`: values may be called as functions are. */
-static bool is_callee(Str text, uint32_t end)
+/* The next word from `*at` on that is no function's name (values may be called as functions are: `cos = cos(x)`), nor
+ * an attribute's; empty at the end. */
+static Str next_word(Str text, uint32_t *at)
 {
-    return end < text.len && (text.ptr[end] == '(' || text.ptr[end] == '@');
+    for (;;) {
+        while (*at < text.len && !is_word(text.ptr[*at]))
+            (*at)++;
+        uint32_t begin = *at;
+        while (*at < text.len && is_word(text.ptr[*at]))
+            (*at)++;
+        if (begin == text.len || is_value(text, begin, *at))
+            return (Str){text.ptr + begin, *at - begin};
+    }
 }
 
 static void count_words(Join *j, Str text)
 {
     uint32_t at = 0;
     for (Str word; (word = next_word(text, &at)).len;) {
-        if (is_callee(text, at))
-            continue;
         uint32_t known = map_get(&j->uses, word);
         map_put(&j->uses, word, known == MAP_NONE ? 1 : known + 1);
     }
@@ -66,10 +74,12 @@ static bool split(Str line, Str *name, Str *expression)
     return true;
 }
 
-/* `f(...)` alone, which may stand beside operators */
+/* `f(...)` alone, which may stand beside operators; `not` takes all that follow */
 static bool is_call(Str text)
 {
     uint32_t open = 0, depth = 0;
+    if (text.len > 4 && memcmp(text.ptr, "not(", 4) == 0)
+        return false;
     while (open < text.len && (is_word(text.ptr[open]) || text.ptr[open] == '@'))
         open++;
     if (!open || open == text.len || text.ptr[open] != '(')
@@ -102,7 +112,7 @@ static uint32_t place_of(Str line, Str name, bool call)
 {
     uint32_t at = 0;
     for (Str word; (word = next_word(line, &at)).len;) {
-        if (!str_eq(word, name) || is_callee(line, at))
+        if (!str_eq(word, name))
             continue;
         uint32_t begin = at - word.len;
         char before = begin ? line.ptr[begin - 1] : ' ', after = at < line.len ? line.ptr[at] : ')';
@@ -115,6 +125,17 @@ static uint32_t place_of(Str line, Str name, bool call)
     return line.len;
 }
 
+/* How long the line is, whatever names are called that one statement reads, so that they may go: what a text says by
+ * itself does not depend on them, and comes out the same when it has gone to a file and back. */
+static uint32_t length_of(const Join *j, Str line)
+{
+    uint32_t length = line.len, at = 0;
+    for (Str word; (word = next_word(line, &at)).len;)
+        if (map_get(&j->uses, word) == 2)
+            length = length - word.len + MADE_LENGTH;
+    return length;
+}
+
 /* Takes the statement before into the line, when it may stand there. */
 static bool take_in(Join *j, Str *line)
 {
@@ -124,7 +145,8 @@ static bool take_in(Join *j, Str *line)
         p--;
     if (!p || !is_statement(*line) || indentation(j->line[p - 1]) != indentation(*line) ||
         !split(j->line[p - 1], &name, &expression) || map_get(&j->uses, name) != 2 ||
-        map_get(j->made, name) == MAP_NONE || line->len - name.len + expression.len > LONGEST_LINE)
+        map_get(j->made, name) == MAP_NONE ||
+        length_of(j, *line) - MADE_LENGTH + length_of(j, expression) > LONGEST_LINE)
         return false;
     uint32_t at = place_of(*line, name, is_call(expression)), rest = at + name.len;
     if (at == line->len)

@@ -151,25 +151,6 @@ OnnxValue *onnx_written(OnnxNode *node, const char *name)
     return value;
 }
 
-/* In a function what it gives is called as its call calls that, and nothing as an output of the model. */
-const char *onnx_result_name(const OnnxNode *node, uint32_t i)
-{
-    const char *name = node->proto->output[i];
-    const OnnxScope *scope = node->scope;
-    for (size_t k = 0; scope->call && !scope->outer && k < scope->function->n_output;) {
-        const Onnx__NodeProto *call = scope->call->proto;
-        if (strcmp(scope->function->output[k], name) != 0 || k >= call->n_output || !*call->output[k]) {
-            k++;
-            continue;
-        }
-        name = call->output[k];
-        scope = scope->call->scope;
-        k = 0;
-    }
-    return scope->call && map_get(&node->onnx->outputs, str_from(name)) != MAP_NONE ? onnx_text(node, "%s_2", name)
-                                                                                    : name;
-}
-
 bool onnx_wants(const OnnxNode *node, uint32_t i)
 {
     return i < node->out_count && node->proto->output[i] && *node->proto->output[i];
@@ -222,6 +203,8 @@ const char *onnx_out(OnnxNode *node, uint32_t i)
     if (!node->out_name[i])
         node->out_name[i] =
             onnx->block->folding ? onnx_text(node, "result%u", i) : onnx_unique_result(onnx, onnx_result_name(node, i));
+    if (!onnx->block->folding)
+        onnx_note_result(node, i, str_from(node->out_name[i]));
     return node->out_name[i];
 }
 
