@@ -176,7 +176,7 @@ static Str name_by_reader(const Repeat *r, const RepeatBlock *b, const RepeatNam
     Str scope = head_of(reader, count_parts(reader) - 1);
     Str common = onnx_block_scope(r, b);
     uint32_t begin = common.len;
-    if (scope.len <= begin || memcmp(scope.ptr, common.ptr, begin) != 0 ||
+    if (scope.len <= begin || !str_eq((Str){scope.ptr, begin}, common) ||
         !lex_is_plain((Str){scope.ptr + begin, scope.len - begin}) || count_parts(reader) < 2)
         return STR("weight");
     return str_format(r->arena, "%.*s.weight", (int)(scope.len - begin), scope.ptr + begin);

@@ -111,7 +111,7 @@ static void name_slots(Writer *w)
 /* A name without the scope that all have in common; a part that begins with a digit takes the one before along. */
 static Str without_scope(Str name, Str common)
 {
-    bool within = name.len >= common.len && memcmp(name.ptr, common.ptr, common.len) == 0;
+    bool within = name.len >= common.len && str_eq((Str){name.ptr, common.len}, common);
     uint32_t scope = within ? common.len : 0;
     while (scope > 0 && (scope >= name.len || !isalpha((unsigned char)name.ptr[scope])))
         for (scope--; scope > 0 && name.ptr[scope - 1] != '.';)

@@ -70,7 +70,7 @@ static ExportId bits_to_float(ExportNode *n, ExportId bits, DType dtype)
     ExportId power = powers(n, form, 1 - form.bias - form.fraction, "scales");
     long long one = 1LL << form.fraction, endless = 2LL * form.bias + 1;
     const char *sign = sign_bit(n, dtype);
-    ExportId size = export_make(n, "BitwiseAnd($%u, i64:%lld)", bits, (endless << form.fraction) + one - 1);
+    ExportId size = export_make(n, "BitwiseAnd($%u, i64:%lld)", bits, (endless << form.fraction) + (one - 1));
     ExportId exponent = export_make(n, "Div($%u, i64:%lld)", size, one);
     ExportId digits = export_make(n, "Sub($%u, Mul($%u, i64:%lld))", size, exponent, one);
     ExportId whole = export_make(n, "Add($%u, Mul(Min($%u, i64:1), i64:%lld))", digits, exponent, one);
