@@ -71,6 +71,18 @@ static bool fits(Search *s, Remat remat, bool integers)
     return peak <= s->options->memory_limit;
 }
 
+/* Where no limit lets kernels do with less scratch; -1. */
+static int64_t unlimited_peak(const Search *s)
+{
+    Graph *graph = graph_clone(s->graph);
+    CompileOptions free = *s->options;
+    free.memory_limit = 0;
+    if (!run_passes(graph, &free, (Remat){0}, false))
+        return -1;
+    kernel_flatten(graph, s->scratch, NULL);
+    return entry_peak_of(graph, &free, free.without);
+}
+
 /* Ladders: rung 1 is the lowest. */
 
 typedef Remat Ladder(const RematSupply *supply, uint32_t rung);
@@ -163,7 +175,8 @@ bool fit_find(const Graph *graph, const CompileOptions *options, Fit *fit)
     PassContext context = entry_context(options, options->without, &scratch, &quiet);
     s.supply = remat_supply(graph_clone(graph), &context);
     bool kept = fits(&s, (Remat){0}, false);
-    s.best.peak_before = s.best.peak;
+    int64_t before = s.found && !kept ? unlimited_peak(&s) : -1;
+    s.best.peak_before = before < 0 ? s.best.peak : before;
     s.best.operations_before = s.best.operations;
     if (s.found && !kept)
         climb_all(&s);

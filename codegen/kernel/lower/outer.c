@@ -307,7 +307,7 @@ static void bring_columns(Outer *o)
         return;
     }
     Index j = o->product.transposed ? open_small(o, true) : index_constant(0);
-    Index k = lower_open_loop(lower, "k", o->product.depth, LOOP_PARALLEL);
+    Index k = lower_open_loop(lower, "k", o->product.depth, LOOP_SERIAL);
     j = o->product.transposed ? j : open_small(o, true);
     stmt_store(arena, lower->block, o->panel, index_add(arena, index_scale(arena, k, COLUMNS), j),
                element(o, true, k, index_add(arena, o->first[1], j)));
@@ -402,6 +402,8 @@ static void outer_lower(Lower *lower)
     for (uint32_t d = 0; d < o.product.batch_rank; d++)
         o.batch[d] = lower_open_loop(lower, lower_loop_names[d], o.convolves && d ? o.conv.groups : result->dim[d],
                                      LOOP_PARALLEL);
+    o.brings =
+        lower->kernel->recipe.scratch_count > finishes(lower, lower->kernel); /* not where scratch was to be little */
     if (o.brings)
         o.panel = lower_scratch(lower, lower->kernel->recipe.scratch_count - 1);
     cut_blocks(&o);
