@@ -4,8 +4,8 @@
  * params, states and constants that are not read and not updated.  Values are renumbered.
  * Of loops and branches, captured values that no body reads go, results of a branch that nobody reads, and what a loop
  * carries without its condition or a result that is read depending on it; then bodies get the same treatment.
- * What `after` waits for is not read: instead of what is not there otherwise
- * it waits for what that would be made of. */
+ * What `after` waits for is not read: in the place of what is not there otherwise it waits for what that would be made
+ * of. */
 #include "passes/pass.h"
 
 #include <string.h>
