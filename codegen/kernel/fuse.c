@@ -153,8 +153,12 @@ static uint32_t place(Fuser *fuser, const Node *node, uint32_t kernel)
         return open_group(fuser, KERNEL_MAP, type, 0);
     case FAMILY_CONTRACT:
         if (fuser_joins_map(fuser, node, kernel) || fuser_joins_depthwise(fuser, node, kernel)) {
-            fuser->group[kernel] =
-                (Group){KERNEL_ANCHOR, type, 0, fuser->group[kernel].size, true, true, fuser->segment};
+            fuser->group[kernel] = (Group){.kind = KERNEL_ANCHOR,
+                                           .type = type,
+                                           .size = fuser->group[kernel].size,
+                                           .contraction = true,
+                                           .operand = true,
+                                           .segment = fuser->segment};
             return kernel;
         }
         kernel = open_group(fuser, KERNEL_ANCHOR, type, 0);
@@ -228,6 +232,14 @@ static void settle(Fuser *fuser, const Node *node, uint32_t kernel)
     }
 }
 
+static void note_node(Group *group, const Node *node)
+{
+    OpFamily family = op_info(node->op)->family;
+    group->elementwise =
+        (group->elementwise || !group->size) && (family == FAMILY_ELEMENTWISE || family == FAMILY_CAST);
+    group->size++;
+}
+
 static void assign(Fuser *fuser, bool apart)
 {
     Graph *graph = fuser->graph;
@@ -249,7 +261,7 @@ static void assign(Fuser *fuser, bool apart)
         }
         if (!fuser->joins[n] && (!view || (fuser->copy_views && kernel != NONE))) {
             kernel = node->kernel = assign_node(fuser, node, kernel, apart);
-            fuser->group[kernel].size++;
+            note_node(&fuser->group[kernel], node);
             settle(fuser, node, kernel);
         } else
             node->kernel = NONE;
@@ -261,8 +273,19 @@ static void assign(Fuser *fuser, bool apart)
     }
 }
 
-/* Does the node, an anchor, compute the operand from inputs itself: a cast where it is loaded, an image row by row,
- * weights where tiles pack them? */
+/* Does the reduction compute what it reduces, which nothing but elementwise nodes make? */
+static bool takes_elements(const Fuser *fuser, const Node *reduction)
+{
+    const Graph *graph = fuser->graph;
+    const Group *maker = &fuser->group[value_producer(graph, reduction->in[0])->kernel];
+    const Type *type = value_type(graph, reduction->in[0]);
+    return maker->elementwise && !type->layout.block && shape_eq(&maker->type->shape, &type->shape) &&
+           (columns_take_operand(graph, fuser->target, reduction) ||
+            runs_take_operand(graph, fuser->target, reduction));
+}
+
+/* Does the node, an anchor, compute the operand itself: a cast of an input where it is loaded, what is reduced, an
+ * image of inputs row by row, weights where tiles pack them? */
 static bool takes_operand(const Fuser *fuser, const Node *node, uint32_t operand)
 {
     const Graph *graph = fuser->graph;
@@ -272,6 +295,8 @@ static bool takes_operand(const Fuser *fuser, const Node *node, uint32_t operand
         return false;
     if (operand == 0 && fuser->group[maker->kernel].size == 1 && node_casts_input(graph, maker))
         return contracts || node_is_reduction(graph, node);
+    if (operand == 0 && node_is_reduction(graph, node))
+        return takes_elements(fuser, node);
     return contracts && ((operand == 0 && tiled_takes_image(graph, fuser->target, node)) ||
                          (operand == 1 && tiled_takes_weights(graph, fuser->target, node)));
 }

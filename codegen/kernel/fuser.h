@@ -18,6 +18,7 @@ typedef struct Group {
     uint32_t row_rank, size;
     bool contraction; /* has one; its tiles store whole vectors */
     bool operand;     /* ... and computes an operand of it */
+    bool elementwise; /* has no other nodes */
     uint32_t segment; /* of the nodes between two places where a body begins or ends */
 } Group;
 

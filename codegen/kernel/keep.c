@@ -116,15 +116,27 @@ static bool is_costly(const Node *node)
     return op_info(node->op)->scalar && word_list_is_expensive(op_info(node->op)->scalar);
 }
 
-/* Is it there for a sum over rows alone, as the squares of a norm? */
-static bool is_only_summed(const Keeper *k, ValueId value, const Node *reader)
+/* Would the reduction compute what it reduces? */
+static bool sums_elements(const Keeper *k, const Node *node)
+{
+    uint32_t row_rank;
+    if (!node_is_reduction(k->graph, node))
+        return false;
+    Reduction reduction = reduction_of(k->graph, node);
+    return reduction_is_of_rows(&reduction, &row_rank) || columns_take_operand(k->graph, k->target, node) ||
+           runs_take_operand(k->graph, k->target, node);
+}
+
+/* Is it there for sums alone, as the squares of a norm, or differences of all pairs for the gradients of both? */
+static bool is_only_summed(const Keeper *k, ValueId value)
 {
     const Type *type = value_type(k->graph, value);
-    uint32_t row_rank;
-    if (!node_is_reduction(k->graph, reader) || k->users.first[value + 1] - k->users.first[value] != 1)
+    if (type->layout.block || !shape_elements(&type->shape))
         return false;
-    Reduction reduction = reduction_of(k->graph, reader);
-    return !type->layout.block && shape_elements(&type->shape) > 0 && reduction_is_of_rows(&reduction, &row_rank);
+    for (uint32_t i = k->users.first[value]; i < k->users.first[value + 1]; i++)
+        if (!sums_elements(k, &k->graph->node[k->users.user[i]]))
+            return false;
+    return true;
 }
 
 /* Could the reader compute the value itself: at its own position, in the same stretch of nodes? */
@@ -138,7 +150,7 @@ static bool may_repeat(const Keeper *k, ValueId value, const Node *reader)
         return together && pairs_takes_operand(graph, k->target, reader, value);
     if (op_info(reader->op)->family == FAMILY_POOL)
         return together && k->target && k->target->pairs && integers_are_narrow(graph, value);
-    if (is_only_summed(k, value, reader))
+    if (is_only_summed(k, value))
         return together;
     if (op_info(reader->op)->family != FAMILY_ELEMENTWISE && !widens_bytes(k, reader))
         return false;

@@ -171,6 +171,16 @@ static ValueId simplify_slice(Rewriter *rw, const Node *node)
     return node->in[0];
 }
 
+/* The sum of -x is that of x, negated: so the gradients of a difference share what is summed. */
+static ValueId negate_behind_sum(Rewriter *rw, const Node *node)
+{
+    const Node *negated = simplify_producer(rw, node->in[0], OP_NEG);
+    if (node->op != OP_REDUCE_SUM || !negated)
+        return NONE;
+    ValueId x = negated->in[0];
+    return rewrite_build1(rw, OP_NEG, rewrite_build(rw, OP_REDUCE_SUM, &x, 1, node->attr));
+}
+
 /* Reductions over extents of 1 only; the mean of one is the one. */
 static ValueId simplify_reduce(Rewriter *rw, const Node *node)
 {
@@ -180,7 +190,7 @@ static ValueId simplify_reduce(Rewriter *rw, const Node *node)
         return NONE;
     for (uint32_t i = 0; i < x->rank; i++)
         if (reduction.reduced[i] && x->dim[i] != 1)
-            return NONE;
+            return negate_behind_sum(rw, node);
     return rewrite_reshape(rw, node->in[0], value_shape(rw->graph, node->out[0]));
 }
 

@@ -202,8 +202,8 @@ static bool kernel_left_out(Damager *d)
     return false;
 }
 
-/* The result of a kernel over what its anchor reads more than once; rows may be that are read before they are written.
- */
+/* The result of a kernel over what its anchor reads more than once; rows may be that are read before rows as long are
+ * written. */
 static bool over_what_is_read_again(Damager *d)
 {
     const Graph *graph = d->memory.graph;
@@ -219,8 +219,9 @@ static bool over_what_is_read_again(Damager *d)
         for (uint32_t b = 0; b < kernel->buffer_count; b++) {
             const Storage *result = storage_of(d, &kernel->buffer[b]);
             if (operand->role != STORAGE_ARENA || result->role != STORAGE_ARENA || result == operand ||
-                !kernel->buffer[b].written || result->has_parts || operand->has_parts || operand->first == k ||
-                result->first != k || operand->last != (int64_t)k + 1)
+                (kernel->form == FORM_ROWS && result->bytes == operand->bytes) || !kernel->buffer[b].written ||
+                result->has_parts || operand->has_parts || operand->first == k || result->first != k ||
+                operand->last != (int64_t)k + 1)
                 continue;
             PlanBuffer *x = plan_buffer(d, operand->buffer), *y = plan_buffer(d, result->buffer);
             if (x->group || y->group ||

@@ -24,12 +24,12 @@ typedef struct Columns {
     int64_t together;      /* steps of it in a round */
 } Columns;
 
-static bool reduces_leading(const Lower *lower, Columns *c)
+static bool reduces_leading(const Graph *graph, Columns *c)
 {
-    const Shape *from = value_shape(lower->graph, c->node->in[0]);
-    if (!node_is_reduction(lower->graph, c->node) || from->rank < 2)
+    const Shape *from = value_shape(graph, c->node->in[0]);
+    if (!node_is_reduction(graph, c->node) || from->rank < 2)
         return false;
-    c->reduction = reduction_of(lower->graph, c->node);
+    c->reduction = reduction_of(graph, c->node);
     int64_t down = 1;
     for (uint32_t d = 0; d < from->rank; d++)
         down *= c->reduction.reduced[d] ? from->dim[d] : 1;
@@ -49,29 +49,33 @@ static int64_t choose_across(int64_t last, int64_t lanes)
 }
 
 /* Where memory has caches, a text may be long, and elements come without a call for each. */
-static bool suits(const Lower *lower, ValueId operand)
+static bool suits(const Graph *graph, const Target *target, ValueId operand)
 {
-    const Target *target = lower->target;
     bool plain = target->dialect == DIALECT_C99 && !target->flash && !target->small &&
-                 !dtype_is_half(value_type(lower->graph, operand)->dtype);
+                 !dtype_is_half(value_type(graph, operand)->dtype);
     return target->dialect == DIALECT_VECTOR || plain;
 }
 
-static bool see(const Lower *lower, const Kernel *kernel, Columns *c)
+static bool see(const Graph *graph, const Target *target, const Node *node, Columns *c)
 {
-    *c = (Columns){.node = &lower->graph->node[kernel->anchor]};
-    const Type *type = value_type(lower->graph, c->node->out[0]);
-    if (type->layout.block || !reduces_leading(lower, c) || !suits(lower, c->node->in[0]) ||
-        lower_has_other_windows(lower, kernel))
+    *c = (Columns){.node = node};
+    const Type *type = value_type(graph, c->node->out[0]);
+    if (type->layout.block || !reduces_leading(graph, c) || !suits(graph, target, c->node->in[0]))
         return false;
-    const Shape *from = value_shape(lower->graph, c->node->in[0]);
+    const Shape *from = value_shape(graph, c->node->in[0]);
     int64_t last = 1;
     for (c->leading = from->rank; c->leading && !c->reduction.reduced[c->leading - 1]; c->leading--)
         last *= from->dim[c->leading - 1];
     c->down = c->leading - 1;
-    c->across = choose_across(last, lower->target->lanes);
+    c->across = choose_across(last, target->lanes);
     c->parts = c->across ? last / c->across : 0;
-    return c->across >= (c->reduction.accumulator == DT_F32 ? 2 * lower->target->lanes : FEW_ACROSS);
+    return c->across >= (c->reduction.accumulator == DT_F32 ? 2 * target->lanes : FEW_ACROSS);
+}
+
+bool columns_take_operand(const Graph *graph, const Target *target, const Node *reduction)
+{
+    Columns c;
+    return target && see(graph, target, reduction, &c);
 }
 
 /* The last dimensions, of the operand and of the result, at a column of the part. */
@@ -155,7 +159,7 @@ static void columns_lower(Lower *lower)
 {
     Columns c;
     Index result[MAX_RANK], at[MAX_RANK];
-    if (!see(lower, lower->kernel, &c))
+    if (!see(lower->graph, lower->target, &lower->graph->node[lower->kernel->anchor], &c))
         return;
     const Shape *from = value_shape(lower->graph, c.node->in[0]);
     Block *start = lower->block;
@@ -177,7 +181,8 @@ static void columns_lower(Lower *lower)
 static bool offers(Lower *lower, const Kernel *kernel, Recipe *recipe)
 {
     Columns c;
-    if (!see(lower, kernel, &c))
+    if (!see(lower->graph, lower->target, &lower->graph->node[kernel->anchor], &c) ||
+        lower_has_other_windows(lower, kernel))
         return false;
     recipe_scratch(lower, recipe, "sums", c.reduction.accumulator, c.across, true);
     return true;

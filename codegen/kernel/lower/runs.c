@@ -21,28 +21,33 @@ static bool reduces_others(const Runs *r)
     return false;
 }
 
-static bool see(const Lower *lower, const Kernel *kernel, Runs *r)
+static bool see(const Graph *graph, const Target *target, const Node *node, Runs *r)
 {
-    const Graph *graph = lower->graph;
-    *r = (Runs){.node = &graph->node[kernel->anchor]};
+    *r = (Runs){.node = node};
     const Type *from = value_type(graph, r->node->in[0]);
-    if (lower->target->team || from->layout.block || value_type(graph, r->node->out[0])->layout.block ||
-        !node_is_reduction(graph, r->node) || !shape_elements(&from->shape) || lower_has_other_windows(lower, kernel))
+    if (target->team || from->layout.block || value_type(graph, r->node->out[0])->layout.block ||
+        !node_is_reduction(graph, r->node) || !shape_elements(&from->shape))
         return false;
     r->reduction = reduction_of(graph, r->node);
     r->rows = (Rows){.space = &from->shape, .row_rank = from->shape.rank, .columns = 1};
     while (r->rows.row_rank && r->reduction.reduced[r->rows.row_rank - 1])
         r->rows.columns *= from->shape.dim[--r->rows.row_rank];
-    int64_t fewest = r->reduction.accumulator == DT_F32 ? 2 * lower->target->lanes : FEW_ELEMENTS;
+    int64_t fewest = r->reduction.accumulator == DT_F32 ? 2 * target->lanes : FEW_ELEMENTS;
     return r->reduction.kind == REDUCE_VALUES && !r->reduction.has_window && reduces_others(r) &&
            r->rows.columns >= fewest;
+}
+
+bool runs_take_operand(const Graph *graph, const Target *target, const Node *reduction)
+{
+    Runs r;
+    return target && see(graph, target, reduction, &r);
 }
 
 static void runs_lower(Lower *lower)
 {
     Runs r;
     Index result[MAX_RANK], at[MAX_RANK];
-    if (!see(lower, lower->kernel, &r))
+    if (!see(lower->graph, lower->target, &lower->graph->node[lower->kernel->anchor], &r))
         return;
     Arena *arena = lower->arena;
     const Reduction *reduction = &r.reduction;
@@ -76,7 +81,8 @@ static bool offers(Lower *lower, const Kernel *kernel, Recipe *recipe)
 {
     Runs r;
     (void)recipe;
-    return see(lower, kernel, &r);
+    return see(lower->graph, lower->target, &lower->graph->node[kernel->anchor], &r) &&
+           !lower_has_other_windows(lower, kernel);
 }
 
 static double cost(const Lower *lower, const Kernel *kernel, const Recipe *recipe)
