@@ -31,7 +31,6 @@ Index lower_open_loop(Lower *lower, const char *name, int64_t rounds, LoopKind k
 Block *lower_clamped_taps(Lower *lower, Block *block, const char *name, const WindowDimension *d, Index out, Index *tap)
 {
     Arena *arena = lower->arena;
-    const Var *var = index_var_new(arena, name, 0, d->size - 1);
     int64_t lift = ceil_div(d->out * d->stride + most(0, -d->before), d->dilation); /* keeps dividends positive */
     Index start = index_add(arena, index_scale(arena, out, -d->stride), index_constant(d->before));
     start = index_add(arena, start, index_constant(lift * d->dilation));
@@ -40,14 +39,15 @@ Block *lower_clamped_taps(Lower *lower, Block *block, const char *name, const Wi
     low = index_add(arena, low, index_constant(-lift));
     high = index_add(arena, high, index_constant(1 - lift));
 
+    bool known = !low.count && !high.count;
+    int64_t begin = known ? most(0, low.constant) : 0, end = known ? least(d->size, high.constant) : d->size;
+    const Var *var = index_var_new(arena, name, begin, most(begin, end - 1));
     *tap = index_var(arena, var);
     if (d->size == 1 && index_high(low) <= 0 && index_low(high) >= 1) {
         *tap = index_constant(0);
         return block;
     }
-    bool known = !low.count && !high.count;
-    Stmt *loop = stmt_for(arena, block, var, known ? most(0, low.constant) : 0,
-                          known ? least(d->size, high.constant) : d->size, 1, LOOP_ROLLED);
+    Stmt *loop = stmt_for(arena, block, var, begin, end, 1, LOOP_ROLLED);
     loop->clamp_low = !known && index_high(low) > 0;
     loop->low_least = low;
     loop->clamp_high = !known && index_low(high) < d->size;
