@@ -160,6 +160,8 @@ static bool write_call(OnnxNode *node)
     OnnxParam param[MOST_PARAMS];
     bool known = read_call(node, &said);
     uint32_t params = known ? list_params(node, &said, param) : 0;
+    if (params && node->onnx->block->folding) /* where its params would be drawn, not the model's */
+        return false;
     const OnnxLayer *layer = params ? onnx_layer(node, param, params) : NULL;
     return known &&
            onnx_emit(node, "%s = " STR_FMT "%s%s%s", name_results(node), STR_ARG(said.name), layer ? "@" : "",

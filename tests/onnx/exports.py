@@ -352,6 +352,14 @@ def recurrent_layers(t):
 
 
 @case
+def layers_of_what_is_known(t):
+    """Nothing but params: the layer has the model's weights, not what its initialisers draw."""
+    text = ['use "nn"', "graph g(x: f32[4]) -> (y, h, z) {", "    param p: f32[2, 3, 4] = normal(seed = 5)", "    y = attention@a(p, 2)",
+            "    (h, last, _) = lstm@l(p, 4, bidirectional = true)", "    z = x + 1.0", "}"]
+    t.same(text, {"x": draw(4)}, "y", "h", "z", drawn=True)
+
+
+@case
 def calls_of_several_results_and_words(t):
     text = ['use "nn"', "graph g(x: f32[2, 5, 6], v: f32[3, 6], image: f32[1, 2, 4, 5], grid: f32[1, 3, 2, 2], m: f32[4, 4]) -> (a, ai, b, bi, c, d, e, s, z) {",
             "    (a, ai) = top_k(x, 3)", "    (b, bi) = top_k(x, 2, axis = 1, largest = false)",
