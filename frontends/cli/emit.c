@@ -61,6 +61,7 @@ static Str ir_name(Cli *cli, const Program *program)
 bool emit_ir(Cli *cli, const Program *program, const Folder *folder)
 {
     Text text = {0};
+    nnc_name_constants(program->entry->graph->module);
     nnc_print(&text, program->entry->graph->module);
     bool good = model_save(cli, program->entry->graph->module, folder_file(cli, folder, ir_name(cli, program)), &text);
     text_free(&text);

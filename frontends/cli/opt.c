@@ -114,6 +114,8 @@ static int print_result(Cli *cli, const Model *model)
     Str path = args_value(cli, "o");
     Text text = {0};
     int status = STATUS_OK;
+    if (path.ptr)
+        nnc_name_constants(model->module);
     if (path.ptr && !model_keeps_weights(cli, model, path))
         return STATUS_INPUT;
     nnc_print(&text, model->module);

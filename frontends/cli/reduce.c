@@ -56,6 +56,7 @@ static bool write_candidate(Reducer *r, Graph *graph, Str path)
     Text text = {0};
     r->module->graph[0] = graph;
     r->module->graph_count = 1;
+    nnc_name_constants(r->module);
     nnc_print(&text, r->module);
     bool good = model_save(r->cli, r->module, path, &text);
     text_free(&text);

@@ -47,6 +47,8 @@ void nnc_print_node(NodePrinter *printer, Text *out, NodeId node);
 /* For the nodes of a body of the node, which call what they capture as the graph around does. */
 NodePrinter *nnc_body_printer(NodePrinter *outer, NodeId node, uint32_t sub);
 bool nnc_const_is_stored(const Value *value);
+/* Gives such constants names that the file beside the text can have: call it before printing what is saved so. */
+void nnc_name_constants(Module *module);
 
 /* The library: its functions with the comment above each, for `nnc help` and docs. */
 Str nnc_library_text(void);
