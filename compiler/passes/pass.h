@@ -25,6 +25,7 @@ typedef struct PassContext {
     Remat remat;             /* for remat */
     bool dear;               /* exponentials and the like call another library: remat computes none again unasked */
     bool in_body;            /* the graph is a body of one that the pass has run on before */
+    bool asks_gradients;     /* simplify: of the graph, or what is around it, some are still to be made */
 
     /* For the stages behind the passes, which the code generator brings: */
     const struct Target *target; /* NULL: kernels are numbered, but nobody says how they are computed */

@@ -8,6 +8,8 @@
  * Rules look at producers, so one forward sweep catches most; the pipeline runs it twice. */
 #include "passes/simplify.h"
 
+#include "ops/meaning.h"
+
 static ValueId simplify_node(Rewriter *rw, const Node *node)
 {
     ValueId by = NONE;
@@ -36,8 +38,26 @@ static ValueId simplify_node(Rewriter *rw, const Node *node)
     }
 }
 
+/* Is there a gradient in it that grad has not made yet?  Recurses over the nesting. */
+static bool asks_gradients(const Graph *graph)
+{
+    for (NodeId n = 0; n < graph->node_count; n++) {
+        const Node *node = &graph->node[n];
+        if (node->dead)
+            continue;
+        if (node_is_gradient(node))
+            return true;
+        for (uint32_t i = 0; i < node->sub_count; i++)
+            if (asks_gradients(node->sub[i]))
+                return true;
+    }
+    return false;
+}
+
 bool pass_simplify(Graph *graph, PassContext *context)
 {
+    if (!context->in_body)
+        context->asks_gradients = asks_gradients(graph);
     rewrite_graph(graph, context, simplify_node);
     return true;
 }

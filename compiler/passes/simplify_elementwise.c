@@ -309,8 +309,8 @@ ValueId simplify_elementwise(Rewriter *rw, const Node *node)
         return simplify_maximum(rw, node);
     case OP_MINIMUM:
         return x == node->in[1] ? x : NONE;
-    case OP_STOP_GRADIENT: /* gradients are nodes by now */
-        return x;
+    case OP_STOP_GRADIENT: /* where gradients are nodes by now */
+        return rw->context->asks_gradients ? NONE : x;
     case OP_NEG:
     case OP_NOT:
         return under(rw, x, node->op);
