@@ -250,13 +250,38 @@ static bool call_int(Builder *b, const Const *x, Place place, Const *result)
     return true;
 }
 
+/* fail("mode is {}, not {}", mode, words): an error wherever it is evaluated, with the values in place of the braces.
+ */
+static bool call_fail(Builder *b, const Const *arg, uint32_t count, Place place)
+{
+    Text text = {0};
+    uint32_t next = 1;
+    bool good = count && arg[0].kind == C_STRING;
+    for (uint32_t i = 0; good && i < arg[0].s.len; i++) {
+        if (arg[0].s.ptr[i] != '{' || i + 1 == arg[0].s.len || arg[0].s.ptr[i + 1] != '}') {
+            text_char(&text, arg[0].s.ptr[i]);
+            continue;
+        }
+        good = next < count;
+        if (good)
+            const_print(&text, &arg[next++]);
+        i++;
+    }
+    if (good && next == count)
+        build_complain(b, place, STR_FMT, STR_ARG(text_view(&text)));
+    else
+        build_complain(b, place, "fail takes a text, and a value for each {} in it");
+    text_free(&text);
+    return false;
+}
+
 bool const_call(Builder *b, Str name, const Const *arg, uint32_t count, Place place, Const *result, bool *known)
 {
     static const struct {
         const char *name;
         uint32_t count;
-    } table[] = {{"len", 1},   {"hash", 1}, {"product", 1}, {"int", 1},    {"float", 1},
-                 {"range", 2}, {"min", 2},  {"max", 2},     {"is_list", 1}};
+    } table[] = {{"len", 1},   {"hash", 1}, {"product", 1}, {"int", 1},     {"float", 1},
+                 {"range", 2}, {"min", 2},  {"max", 2},     {"is_list", 1}, {"fail", 0}};
     uint32_t n = 0;
 
     while (n < sizeof table / sizeof table[0] && !str_is(name, table[n].name))
@@ -264,7 +289,7 @@ bool const_call(Builder *b, Str name, const Const *arg, uint32_t count, Place pl
     *known = n < sizeof table / sizeof table[0];
     if (!*known)
         return false;
-    if (arg && count != table[n].count)
+    if (arg && count != table[n].count && table[n].count)
         return build_complain(b, place, "%s takes %u argument%s; %u given", table[n].name, table[n].count,
                               table[n].count == 1 ? "" : "s", count);
     if (!arg) /* the caller only asks whether there is one */
@@ -287,8 +312,10 @@ bool const_call(Builder *b, Str name, const Const *arg, uint32_t count, Place pl
         return call_extreme(b, arg, T_LT, place, result);
     case 7:
         return call_extreme(b, arg, T_GT, place, result);
-    default:
+    case 8:
         *result = const_bool(arg->kind == C_LIST);
         return true;
+    default:
+        return call_fail(b, arg, count, place);
     }
 }

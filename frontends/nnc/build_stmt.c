@@ -390,16 +390,51 @@ static bool eval_condition(Builder *b, const AstExpr *expr, Const *cond)
     return build_single(b, thing, expr->place).kind == THING_CONST;
 }
 
+static void spoil_block(Builder *b, const AstBlock *block);
+
+/* What any branch would assign is bad where nobody knows which one it is: no more errors about it.  A chain of
+ * `else if` may be long. */
+static void spoil_branches(Builder *b, const AstStmt *stmt)
+{
+    for (;;) {
+        spoil_block(b, stmt->body);
+        const AstBlock *otherwise = stmt->otherwise;
+        if (!otherwise || otherwise->count != 1 || otherwise->stmt->kind != AST_IF) {
+            if (otherwise)
+                spoil_block(b, otherwise);
+            return;
+        }
+        stmt = otherwise->stmt;
+    }
+}
+
+static void spoil_block(Builder *b, const AstBlock *block)
+{
+    for (uint32_t i = 0; i < block->count; i++) {
+        const AstStmt *stmt = &block->stmt[i];
+        if (stmt->kind == AST_IF)
+            spoil_branches(b, stmt);
+        bool assigns = stmt->kind == AST_ASSIGN || stmt->kind == AST_DECLARE || stmt->kind == AST_FOR;
+        for (uint32_t t = 0; assigns && t < stmt->target_count; t++)
+            if (!stmt->target[t].name->part_count)
+                build_rebind(b, stmt->target[t].name->text, stmt->target[t].name->place, build_thing_bad());
+    }
+}
+
 /* `else if` goes round: a long chain nests no deeper than a short one. */
 static void build_if(Builder *b, const AstStmt *stmt)
 {
     for (;;) {
         b->branch = stmt;
         Const cond;
-        if (!build_step(b, stmt->place, 1) || !eval_condition(b, stmt->value, &cond))
+        if (!build_step(b, stmt->place, 1))
             return;
-        if (cond.kind != C_BOOL) {
-            build_complain(b, stmt->value->place, "'if' takes true or false, not %s", const_kind_name(cond.kind));
+        bool known = eval_condition(b, stmt->value, &cond);
+        if (known && cond.kind != C_BOOL)
+            known =
+                build_complain(b, stmt->value->place, "'if' takes true or false, not %s", const_kind_name(cond.kind));
+        if (!known) {
+            spoil_branches(b, stmt);
             return;
         }
         const AstBlock *chosen = cond.i ? stmt->body : stmt->otherwise;

@@ -380,6 +380,8 @@ CASES = {
     "adam_step": [(f"(y, m1, v1) = adam_step(x0, x1, x2, 0.9, 0.99, 1e-8, {t})", [X, X * X, normal(3, 5)], {}, lambda m, v, g, p, t=t:
                    (0.9 * m + 0.1 * g) / (1 - 0.9**t) / (np.sqrt((0.99 * v + 0.01 * g * g) / (1 - 0.99**t)) + 1e-8))
                   for t in (1, 7)],
+    "axis_of": [("y = float(axis_of(-1, 3) * 10 + axis_of(1, 2))", [], {}, lambda p: np.array(21.0))],
+    "one_of": [('y = 2.0 if one_of("b", ["a", "b"]) == "b" else 0.0', [], {}, lambda p: np.array(2.0))],
     "is_narrow": [(f"y = {v} if is_narrow({d}) else 0.0", [], {}, lambda p, v=v: np.array(v)) for d, v in [("f16", 1.0), ("bf16", 1.0)]]
                  + [("y = 1.0 if is_narrow(f32) else 0.0", [], {}, lambda p: np.array(0.0))],
     "wide_dtype": [("cast(x0, to = wide_dtype(x0.dtype)) + f64(cast(ones([3, 5], bf16), to = wide_dtype(bf16)) / 3.0)", [X], {},
