@@ -380,6 +380,12 @@ CASES = {
     "adam_step": [(f"(y, m1, v1) = adam_step(x0, x1, x2, 0.9, 0.99, 1e-8, {t})", [X, X * X, normal(3, 5)], {}, lambda m, v, g, p, t=t:
                    (0.9 * m + 0.1 * g) / (1 - 0.9**t) / (np.sqrt((0.99 * v + 0.01 * g * g) / (1 - 0.99**t)) + 1e-8))
                   for t in (1, 7)],
+    "integer_range": [("(low, high) = integer_range(u16)\n    y = high - low", [], {}, lambda p: np.array(65535.0))],
+    "straight_through": [("straight_through(x0, floor(x0), x0 > 0.0)", [X], {}, lambda x, p: np.floor(x)),
+                         ("grad(reduce_sum(straight_through(x0, floor(x0), x0 > 0.0) * x0), wrt = x0)", [X], {},
+                          lambda x, p: np.where(x > 0, x, 0) + np.floor(x)),
+                         ("grad(reduce_sum(square(fake_quantize(f32(x0), 0.0078125, to = i8))), wrt = x0)", [X], {},
+                          lambda x, p: np.where((np.round(x * 128) >= -128) & (np.round(x * 128) <= 127), np.round(x * 128) / 64, 0))],
     "axis_of": [("y = float(axis_of(-1, 3) * 10 + axis_of(1, 2))", [], {}, lambda p: np.array(21.0))],
     "one_of": [('y = 2.0 if one_of("b", ["a", "b"]) == "b" else 0.0', [], {}, lambda p: np.array(2.0))],
     "is_narrow": [(f"y = {v} if is_narrow({d}) else 0.0", [], {}, lambda p, v=v: np.array(v)) for d, v in [("f16", 1.0), ("bf16", 1.0)]]
