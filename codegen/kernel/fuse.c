@@ -280,8 +280,7 @@ static bool takes_elements(const Fuser *fuser, const Node *reduction)
     const Group *maker = &fuser->group[value_producer(graph, reduction->in[0])->kernel];
     const Type *type = value_type(graph, reduction->in[0]);
     return maker->elementwise && !type->layout.block && shape_eq(&maker->type->shape, &type->shape) &&
-           (columns_take_operand(graph, fuser->target, reduction) ||
-            runs_take_operand(graph, fuser->target, reduction));
+           (lower_columns_take(graph, fuser->target, reduction) || lower_runs_take(graph, fuser->target, reduction));
 }
 
 /* Does the node, an anchor, compute the operand itself: a cast of an input where it is loaded, what is reduced, an

@@ -123,8 +123,8 @@ static bool sums_elements(const Keeper *k, const Node *node)
     if (!node_is_reduction(k->graph, node))
         return false;
     Reduction reduction = reduction_of(k->graph, node);
-    return reduction_is_of_rows(&reduction, &row_rank) || columns_take_operand(k->graph, k->target, node) ||
-           runs_take_operand(k->graph, k->target, node);
+    return reduction_is_of_rows(&reduction, &row_rank) || lower_columns_take(k->graph, k->target, node) ||
+           lower_runs_take(k->graph, k->target, node);
 }
 
 /* Is it there for sums alone, as the squares of a norm, or differences of all pairs for the gradients of both? */

@@ -133,8 +133,8 @@ bool tiled_takes_image(const Graph *graph, const Target *target, const Node *con
 /* Would they pack its second operand, of what its kernel computes cheaply from inputs, a weight that comes as f16? */
 bool tiled_takes_weights(const Graph *graph, const Target *target, const Node *contraction);
 /* Would a reduction that is not of rows compute what it reduces, each element once and whole vectors of them? */
-bool columns_take_operand(const Graph *graph, const Target *target, const Node *reduction);
-bool runs_take_operand(const Graph *graph, const Target *target, const Node *reduction);
+bool lower_columns_take(const Graph *graph, const Target *target, const Node *reduction);
+bool lower_runs_take(const Graph *graph, const Target *target, const Node *reduction);
 /* Would a contraction compute this operand, narrow integers as f32, by itself: as it brings it into scratch for pairs
  * (lower/pairs.h), or where depthwise convolutions load it? */
 bool pairs_takes_operand(const Graph *graph, const Target *target, const Node *contraction, ValueId operand);

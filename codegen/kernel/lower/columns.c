@@ -72,7 +72,7 @@ static bool see(const Graph *graph, const Target *target, const Node *node, Colu
     return c->across >= (c->reduction.accumulator == DT_F32 ? 2 * target->lanes : FEW_ACROSS);
 }
 
-bool columns_take_operand(const Graph *graph, const Target *target, const Node *reduction)
+bool lower_columns_take(const Graph *graph, const Target *target, const Node *reduction)
 {
     Columns c;
     return target && see(graph, target, reduction, &c);

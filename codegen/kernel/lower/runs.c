@@ -37,7 +37,7 @@ static bool see(const Graph *graph, const Target *target, const Node *node, Runs
            r->rows.columns >= fewest;
 }
 
-bool runs_take_operand(const Graph *graph, const Target *target, const Node *reduction)
+bool lower_runs_take(const Graph *graph, const Target *target, const Node *reduction)
 {
     Runs r;
     return target && see(graph, target, reduction, &r);
