@@ -131,7 +131,8 @@ static bool sums_elements(const Keeper *k, const Node *node)
 static bool is_only_summed(const Keeper *k, ValueId value)
 {
     const Type *type = value_type(k->graph, value);
-    if (type->layout.block || !shape_elements(&type->shape))
+    if (type->layout.block || !shape_elements(&type->shape) ||
+        k->users.first[value + 1] - k->users.first[value] > MOST_READERS)
         return false;
     for (uint32_t i = k->users.first[value]; i < k->users.first[value + 1]; i++)
         if (!sums_elements(k, &k->graph->node[k->users.user[i]]))

@@ -16,6 +16,7 @@ typedef struct Namer {
     Arena scratch;
     Map params; /* of all graphs: their names */
     Map owner;  /* per name in the file: the index of its constant */
+    Map number; /* per name in the graphs: the last number behind it; none: 1 */
     Named *constant;
     uint32_t count, capacity;
     const Graph *graph; /* at hand */
@@ -55,8 +56,11 @@ static void name_constant(Namer *n, Value *value, ValueId id)
 {
     Str base = value->name.len ? value->name : STR("constant");
     Str name = value_show(n->graph, id);
-    for (uint32_t i = 2; !is_free(n, id, name); i++)
-        value->name = name = str_format(n->module->arena, STR_FMT "_%u", STR_ARG(base), i);
+    uint32_t number = map_get(&n->number, base);
+    for (number = number == MAP_NONE ? 1 : number; !is_free(n, id, name);) {
+        value->name = name = str_format(n->module->arena, STR_FMT "_%u", STR_ARG(base), ++number);
+        map_put(&n->number, base, number);
+    }
     map_put(&n->owner, name, n->count);
     ARENA_PUSH(&n->scratch, n->constant, n->count, n->capacity, ((Named){n->graph, value->data}));
 }
@@ -76,7 +80,7 @@ static void name_in_graph(Namer *n, Graph *graph)
 void nnc_name_constants(Module *module)
 {
     Namer n = {.module = module};
-    n.params = n.owner = (Map){.arena = &n.scratch};
+    n.params = n.owner = n.number = (Map){.arena = &n.scratch};
     for (uint32_t g = 0; g < module->graph_count; g++) {
         const Graph *graph = module->graph[g];
         for (ValueId id = 0; id < graph->value_count; id++)
