@@ -55,6 +55,31 @@ static bool is_property(Str name)
     return str_is(name, "shape") || str_is(name, "rank") || str_is(name, "dtype") || str_is(name, "size");
 }
 
+static Thing property_of_type(Builder *b, const Type *type, Str property)
+{
+    if (str_is(property, "shape"))
+        return dims_list(b, &type->shape);
+    if (str_is(property, "rank"))
+        return build_thing_const(const_int(type->shape.rank));
+    if (str_is(property, "size"))
+        return build_thing_const(const_int(shape_elements(&type->shape)));
+    return build_thing_const((Const){.kind = C_DTYPE, .i = type->dtype});
+}
+
+/* Those of the tensor that numbers, or rectangular lists of them, are where one must be. */
+static Thing property_of_const(Builder *b, const Const *c, Str property, Place place)
+{
+    Type type = {0};
+    if (const_shape(c, &type.shape)) {
+        type.dtype = const_default_dtype(c);
+        return property_of_type(b, &type, property);
+    }
+    if (c->kind == C_LIST && str_is(property, "rank"))
+        return build_thing_const(const_int(c->depth));
+    build_complain(b, place, "%s has no '" STR_FMT "'", const_kind_name(c->kind), STR_ARG(property));
+    return build_thing_bad();
+}
+
 static Thing property_of(Builder *b, Thing thing, Str property, Place place)
 {
     if (thing.kind == THING_BAD)
@@ -70,27 +95,9 @@ static Thing property_of(Builder *b, Thing thing, Str property, Place place)
         return build_complain(b, place, "a list has no '" STR_FMT "'; its tensors have, and there is len(list)",
                               STR_ARG(property)),
                build_thing_bad();
-    if (thing.kind == THING_CONST) {
-        if (thing.c.kind == C_INT || thing.c.kind == C_FLOAT ||
-            thing.c.kind == C_BOOL) { /* a scalar, when it must be */
-            if (str_is(property, "dtype"))
-                return build_thing_const((Const){.kind = C_DTYPE, .i = const_default_dtype(&thing.c)});
-            return str_is(property, "shape") ? build_thing_const((Const){.kind = C_LIST, .depth = 1})
-                                             : build_thing_const(const_int(str_is(property, "size")));
-        }
-        if (thing.c.kind == C_LIST && str_is(property, "rank"))
-            return build_thing_const(const_int(thing.c.depth));
-        build_complain(b, place, "%s has no '" STR_FMT "'", const_kind_name(thing.c.kind), STR_ARG(property));
-        return build_thing_bad();
-    }
-    const Type *type = value_type(b->frame->graph, thing.value);
-    if (str_is(property, "shape"))
-        return dims_list(b, &type->shape);
-    if (str_is(property, "rank"))
-        return build_thing_const(const_int(type->shape.rank));
-    if (str_is(property, "size"))
-        return build_thing_const(const_int(shape_elements(&type->shape)));
-    return build_thing_const((Const){.kind = C_DTYPE, .i = type->dtype});
+    if (thing.kind == THING_CONST)
+        return property_of_const(b, &thing.c, property, place);
+    return property_of_type(b, value_type(b->frame->graph, thing.value), property);
 }
 
 static Thing unknown_name(Builder *b, Str name, Place place)

@@ -172,14 +172,20 @@ Str const_show(Arena *arena, const Const *c)
     return s;
 }
 
+static bool has_float(const Const *c)
+{
+    for (uint32_t i = 0; c->kind == C_LIST && i < c->count; i++)
+        if (has_float(&c->item[i]))
+            return true;
+    return c->kind == C_FLOAT;
+}
+
 DType const_default_dtype(const Const *c)
 {
-    while (c->kind == C_LIST && c->count) {
-        for (uint32_t i = 0; i < c->count; i++) /* one float makes it a list of floats */
-            if (c->item[i].kind == C_FLOAT)
-                return DT_F32;
+    if (has_float(c))
+        return DT_F32;
+    while (c->kind == C_LIST && c->count)
         c = &c->item[0];
-    }
     return c->kind == C_BOOL ? DT_BOOL : c->kind == C_INT ? DT_I64 : DT_F32;
 }
 

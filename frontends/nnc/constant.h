@@ -62,7 +62,7 @@ void const_print_element(Text *out, const Tensor *tensor, int64_t index);
 /* Does the constant exist in this dtype? Floats round; integers must fit; bool takes only true and false. */
 bool const_fits(const Const *c, DType dtype);
 void const_set_element(Tensor *tensor, int64_t index, const Const *c);
-DType const_default_dtype(const Const *c); /* f32, i64 or bool; of lists by their first leaf */
+DType const_default_dtype(const Const *c); /* f32, i64 or bool; of lists f32 with any float, else by their first leaf */
 /* The shape of a rectangular nested list; false when ragged, too deep or not of numbers. */
 bool const_shape(const Const *c, Shape *shape);
 
