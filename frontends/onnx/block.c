@@ -174,7 +174,7 @@ static bool is_foldable(const OnnxNode *node)
         if (!value)
             continue;
         operands++;
-        if (!value->known || shape_elements(&value->type->shape) > most_folded(node))
+        if (!onnx_elements(value) || shape_elements(&value->type->shape) > most_folded(node))
             return false;
     }
     return operands && node->onnx->folds < MOST_FOLDS && !has_graph(node->proto) && !onnx_draws(node->proto);
@@ -262,8 +262,34 @@ static bool take_evaluated(OnnxNode *node)
                 continue;
             node->out[i] = onnx_known_value(onnx, found, onnx_result_name(node, i));
             node->out[i]->stored = onnx_is_moved(node);
+            node->out[i]->weight = node->out[i]->stored && dtype_is_float(found->type->dtype);
         }
     return true;
+}
+
+/* What is computed of weights stays so in the text, as these are trained; what comes of them as they are is kept for
+ * nodes that must know it. */
+static bool keeps_weights(OnnxNode *node)
+{
+    bool kept = false;
+    if (!onnx_learns(node))
+        return false;
+    node->folded = ARENA_ARRAY(node->onnx->arena, const Tensor *, node->out_count + 1);
+    for (uint32_t i = 0; i < node->out_count; i++) {
+        bool made = node->out_name[i] && node->out[i];
+        node->folded[i] = made ? node->out[i]->known : NULL;
+        kept |= made;
+    }
+    return kept;
+}
+
+static void note_folded(OnnxNode *node)
+{
+    for (uint32_t i = 0; node->folded && i < node->out_count; i++)
+        if (node->out[i] && node->out[i]->maker == node) {
+            node->out[i]->folded = node->folded[i];
+            node->out[i]->weight = node->folded[i] != NULL;
+        }
 }
 
 /* True when all results are known now; else nothing has happened but for a reason or an error. */
@@ -281,7 +307,7 @@ static bool fold(OnnxNode *node)
         onnx_block_close(node->onnx);
     node->count = NULL;
     node->counted = 0;
-    if (known)
+    if (known && !keeps_weights(node))
         return true;
     memset(node->out, 0, sizeof *node->out * node->out_count);
     memset(node->out_name, 0, sizeof *node->out_name * node->out_count);
@@ -318,9 +344,12 @@ static bool write_node(OnnxNode *node)
         return true;
     if (node->reason || node->onnx->failed)
         return false;
-    return (onnx_write_identity(node) || onnx_write_unguarded(node) || onnx_write_pattern(node) ||
-            (!node->onnx->failed && node->row->write(node))) &&
-           take_results(node);
+    bool written = onnx_write_identity(node) || onnx_write_unguarded(node) || onnx_write_pattern(node) ||
+                   (!node->onnx->failed && node->row->write(node));
+    if (!written || !take_results(node))
+        return false;
+    note_folded(node);
+    return true;
 }
 
 static bool write_or_call(OnnxNode *node)
@@ -406,6 +435,7 @@ static bool bind_initialiser(Onnx *onnx, OnnxScope *scope, const Onnx__TensorPro
         return onnx_bind_carried(onnx, scope, name, tensor);
     OnnxValue *value = onnx_known_value(onnx, tensor, name);
     value->stored = true;
+    onnx_mark_initialiser(onnx, value);
     value->narrow = onnx_narrow(proto->data_type) ? proto->data_type : 0;
     onnx_bind(scope, onnx, name, value);
     return true;

@@ -11,11 +11,16 @@ static DType dtype_at(const OnnxNode *n, uint32_t i)
     return onnx_type(n, i)->dtype;
 }
 
+static bool is_constant(const OnnxNode *n, uint32_t i)
+{
+    return n->in[i]->known && !n->in[i]->weight;
+}
+
 /* An operand beside another that is computed: a number without its dtype, where that follows from the other. */
 static const char *beside(OnnxNode *n, uint32_t i, uint32_t other)
 {
     double number;
-    bool plain = onnx_known_number(n, i, &number) && onnx_has(n, other) && !n->in[other]->known &&
+    bool plain = onnx_is_constant(n, i, &number) && onnx_has(n, other) && !is_constant(n, other) &&
                  dtype_at(n, i) == dtype_at(n, other) && dtype_at(n, i) != DT_BOOL && fabs(number) < 0x1p53 &&
                  onnx_rank(n, i) <= onnx_rank(n, other);
     return plain ? onnx_number(n, dtype_at(n, i), number) : onnx_in(n, i);
@@ -120,7 +125,7 @@ static bool write_pow(OnnxNode *n)
         return write_integer_pow(n);
     const char *x = onnx_in(n, 0);
     const char *y = dtype_at(n, 1) == base ? beside(n, 1, 0)
-                    : onnx_known_number(n, 1, &exponent) && onnx_rank(n, 1) == 0
+                    : onnx_is_constant(n, 1, &exponent) && onnx_rank(n, 1) == 0
                         ? onnx_scalar(n, base, exponent)
                         : onnx_text(n, "cast(%s, to = %s)", onnx_in(n, 1), dtype_name(base));
     return onnx_emit(n, "%s = %s ** %s", onnx_out(n, 0), x, y);
@@ -292,7 +297,7 @@ static bool write_is_inf(OnnxNode *n)
 static bool write_where(OnnxNode *n)
 {
     double a, b;
-    bool numbers = onnx_known_number(n, 1, &a) && onnx_known_number(n, 2, &b);
+    bool numbers = onnx_is_constant(n, 1, &a) && onnx_is_constant(n, 2, &b);
     const char *x = numbers ? onnx_in(n, 1) : beside(n, 1, 2), *y = numbers ? onnx_in(n, 2) : beside(n, 2, 1);
     return onnx_emit(n, "%s = select(%s, %s, %s)", onnx_out(n, 0), onnx_in(n, 0), x, y);
 }
@@ -329,7 +334,7 @@ static bool write_cast(OnnxNode *n)
 /* Of what is known only the dtype of the other operand is asked for. */
 static bool write_cast_like(OnnxNode *n)
 {
-    const Tensor *known = onnx_has(n, 0) ? n->in[0]->known : NULL;
+    const Tensor *known = onnx_has(n, 0) && is_constant(n, 0) ? n->in[0]->known : NULL;
     DType to = dtype_at(n, 1);
     if (onnx_has(n, 1) && n->in[1]->narrow)
         return convert_narrow(n, n->in[1]->narrow);

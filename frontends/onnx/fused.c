@@ -147,9 +147,26 @@ static bool write_dense(OnnxMatch *m, const char *text)
            onnx_layer_fits(node, layer);
 }
 
+/* What [c, 1, 1] is made of, where that is a weight [c]: the node reads it itself. */
+static bool read_flat(OnnxNode *node, uint32_t i, int64_t channels)
+{
+    const OnnxNode *maker = node->in[i]->maker;
+    bool moved = node->in[i]->folded && maker->scope == node->scope &&
+                 (onnx_maker(node->in[i], "Unsqueeze") || onnx_maker(node->in[i], "Reshape")) &&
+                 map_get(node->scope->uses, str_from(node->proto->input[i])) == 1;
+    const Shape *flat = moved ? &maker->in[0]->type->shape : NULL;
+    if (!moved || flat->rank != 1 || flat->dim[0] != channels)
+        return false;
+    node->in[i] = maker->in[0];
+    node->proto->input[i] = maker->proto->input[0];
+    return true;
+}
+
 /* [c, 1, 1] as [c] */
 static bool flatten_weight(OnnxNode *node, uint32_t i, int64_t channels)
 {
+    if (read_flat(node, i, channels))
+        return true;
     OnnxValue *value = arena_copy(node->onnx->arena, node->in[i], sizeof *value);
     Onnx *onnx = node->onnx;
     if (!value->known || shape_elements(&value->type->shape) != channels ||

@@ -21,7 +21,7 @@ bool onnx_is_filled(const OnnxNode *n, uint32_t i, double number)
 static bool is_number(const OnnxNode *n, uint32_t i, double number)
 {
     double found;
-    return onnx_known_number(n, i, &found) && found == number;
+    return onnx_is_constant(n, i, &found) && found == number;
 }
 
 /* Has operand `i` the shape that all of them have together? */

@@ -80,6 +80,7 @@ static bool import_model(Onnx *onnx, OnnxModel *model)
         onnx->constants.arena = onnx->arena;
     onnx_count_uses(onnx);
     onnx_find_moved(onnx);
+    onnx_find_weights(onnx);
     onnx_find_naming(onnx);
     onnx->block = onnx->root = &root;
     onnx->composer = nnc_compose(onnx->arena, onnx->diag, onnx->path);

@@ -27,7 +27,10 @@ typedef struct OnnxValue {   /* what a name of the model stands for */
     const OnnxNode *maker;   /* that has computed it; NULL of inputs and of what is known */
     const Tensor *known;     /* its elements, when they are known while compiling */
     const char *wish;        /* of what is known: its name in the model */
-    bool stored;             /* known as an initialiser: a weight */
+    const Tensor *folded;    /* of what is computed of weights alone: its elements, as these are in the file */
+    bool stored;             /* known as an initialiser */
+    bool weight;             /* of floats, and trained, or computed of such: no constant */
+    bool buffer;             /* an initialiser that the file says is none to be trained */
     int32_t narrow;          /* the type of ONNX that it has values of (narrow.h); 0: its own */
     bool bad;                /* an error has been reported */
     struct OnnxValue *count; /* so many entries along an axis are there, the rest is padding; NULL: all */
@@ -40,6 +43,18 @@ typedef struct OnnxValue {   /* what a name of the model stands for */
     bool sequence, absent; /* absent: an optional without a value */
     bool left_out;         /* what a function's call does not give */
 } OnnxValue;
+
+/* Is it written as a param? */
+static inline bool onnx_is_param(const OnnxValue *value)
+{
+    return value->stored && value->weight;
+}
+
+/* Its elements, where they follow from the file */
+static inline const Tensor *onnx_elements(const OnnxValue *value)
+{
+    return value->known ? value->known : value->folded;
+}
 
 /* Do data say how many entries it has? */
 static inline bool onnx_is_open(const OnnxValue *value)
@@ -110,6 +125,8 @@ struct Onnx {
     Map made;            /* names that are not the model's own */
     Map uses;            /* of initialisers, how many operands they are */
     Map inputs, outputs; /* of the model; inputs to their numbers */
+    Map kinds;           /* what the file says initialisers are (weights.c) */
+    Map read_as;         /* as what nodes read values (weights.c) */
     Map moved;           /* values that are only moved to be weights of recurrent nodes */
     Map carried;         /* outputs that are next values of states, to index into value */
     Map functions;       /* of the model, by domain, name and overload: the first of each */
@@ -158,6 +175,8 @@ struct OnnxNode {
     int64_t opset; /* of its domain */
     OnnxValue **in, **out;
     const char **out_name; /* in the text */
+    const Tensor *
+        *folded; /* results that are computed of weights alone, as these are in the file; NULL: there are none */
     uint32_t in_count, out_count;
     int32_t narrow;   /* the same of result 0 */
     OnnxValue *count; /* of the results that are marked in `counted` */
@@ -197,6 +216,11 @@ bool onnx_fail(Onnx *onnx, const char *format, ...) __attribute__((format(printf
 
 /* inputs.c: bound in the scope, with initialisers */
 bool onnx_import_inputs(Onnx *onnx, OnnxScope *scope);
+
+/* weights.c: which initialisers are trained */
+void onnx_find_weights(Onnx *onnx);
+void onnx_mark_initialiser(Onnx *onnx, OnnxValue *value); /* as a weight, or as what it is else */
+bool onnx_learns(const OnnxNode *node); /* does it compute floats of weights alone, that are to stay so? */
 
 /* moved.c: is what it gives a weight of a recurrent node, or moved to be one? */
 void onnx_find_moved(Onnx *onnx);
@@ -450,6 +474,7 @@ const char *onnx_number(const OnnxNode *node, DType dtype, double number);      
 const char *onnx_scalar(const OnnxNode *node, DType dtype, double number);        /* f32(0.5) */
 const char *onnx_known_list(OnnxNode *node, const int64_t *list, uint32_t count, const char *word); /* as a constant */
 bool onnx_known_number(const OnnxNode *node, uint32_t i, double *number); /* one element, known */
+bool onnx_is_constant(const OnnxNode *node, uint32_t i, double *number);  /* the same, and no weight */
 Shape onnx_broadcast_shape(const OnnxNode *node);                         /* of all operands */
 
 #endif

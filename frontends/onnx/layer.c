@@ -117,14 +117,20 @@ static bool is_named_once(const Onnx *onnx, const OnnxScope *scope, const char *
     }
 }
 
+/* What batch_norm keeps running is a buffer of the file's; all else of a layer is trained. */
+static bool may_be(const OnnxParam *param, const OnnxValue *value)
+{
+    return !value->buffer || strcmp(param->name, "mean") == 0 || strcmp(param->name, "variance") == 0;
+}
+
 /* A weight that nothing else reads, and that nothing has declared so far but for nodes that are covered */
 static bool is_own(const OnnxNode *node, const OnnxParam *param)
 {
     if (!onnx_has(node, param->operand))
         return false;
     const OnnxValue *value = node->in[param->operand];
-    return value->stored && (!value->name || node->covers) && dtype_is_float(value->type->dtype) &&
-           map_get(&node->onnx->uses, str_from(value->wish)) == 1 &&
+    return value->stored && may_be(param, value) && (!value->name || node->covers) &&
+           dtype_is_float(value->type->dtype) && map_get(&node->onnx->uses, str_from(value->wish)) == 1 &&
            is_named_once(node->onnx, node->scope, node->proto->input[param->operand], value);
 }
 

@@ -105,11 +105,6 @@ static uint32_t list_params(const OnnxNode *node, const Said *said, OnnxParam *p
     return count;
 }
 
-static bool is_param(const OnnxValue *value)
-{
-    return value->stored && dtype_is_float(value->type->dtype);
-}
-
 /* Are operands tensors of our own dtypes that are not all constants, and behind them only params of this call? */
 static bool takes(const OnnxNode *node, const Said *said)
 {
@@ -118,7 +113,7 @@ static bool takes(const OnnxNode *node, const Said *said)
     for (uint32_t i = 0; i < said->operands; i++) {
         if (!onnx_has(node, i) || !node->in[i]->type || node->in[i]->narrow || node->in[i]->count)
             return false;
-        known += node->in[i]->known && !is_param(node->in[i]);
+        known += node->in[i]->known && !onnx_is_param(node->in[i]);
     }
     for (uint32_t i = 0; i < params; i++)
         if (!lex_is_plain(str_from(param[i].name)))

@@ -350,11 +350,11 @@ const Tensor *onnx_known(OnnxNode *node, uint32_t i)
 {
     if (!onnx_has(node, i))
         return onnx_no(node, "operand %u is missing", i), NULL;
-    if (!node->in[i]->known) {
+    if (!onnx_elements(node->in[i])) {
         onnx_no(node, "'%s' is known only when running, and shapes depend on it", node->proto->input[i]);
         node->hint = hint_of_known(node, i);
     }
-    return node->in[i]->known;
+    return onnx_elements(node->in[i]);
 }
 
 /* Of u64 what is beyond i64 is its largest. */
@@ -381,7 +381,7 @@ bool onnx_known_ints(OnnxNode *node, uint32_t i, const int64_t **list, uint32_t 
     uint32_t n = (uint32_t)shape_elements(&value->type->shape);
     int64_t *copy = ARENA_ARRAY(node->onnx->arena, int64_t, n + 1);
     for (uint32_t k = 0; k < n; k++)
-        copy[k] = onnx_int_at(value->known, k);
+        copy[k] = onnx_int_at(onnx_elements(value), k);
     *list = copy;
     *count = n;
     return true;
@@ -400,11 +400,16 @@ const char *onnx_known_list(OnnxNode *node, const int64_t *list, uint32_t count,
 
 bool onnx_known_number(const OnnxNode *node, uint32_t i, double *number)
 {
-    const Tensor *known = onnx_has(node, i) ? node->in[i]->known : NULL;
+    const Tensor *known = onnx_has(node, i) ? onnx_elements(node->in[i]) : NULL;
     if (!known || shape_elements(&known->type->shape) != 1)
         return false;
     *number = tensor_number(known, 0);
     return true;
+}
+
+bool onnx_is_constant(const OnnxNode *node, uint32_t i, double *number)
+{
+    return onnx_known_number(node, i, number) && !node->in[i]->weight;
 }
 
 bool onnx_axis(OnnxNode *node, const char *name, int64_t fallback, uint32_t rank, int64_t *axis)

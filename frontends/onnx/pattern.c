@@ -69,7 +69,8 @@ const OnnxNode *onnx_maker(const OnnxValue *value, const char *op)
 
 bool onnx_one_number(const OnnxValue *value, double *number)
 {
-    if (!value || !value->known || shape_elements(&value->type->shape) != 1 || !dtype_is_float(value->type->dtype))
+    if (!value || !value->known || value->weight || shape_elements(&value->type->shape) != 1 ||
+        !dtype_is_float(value->type->dtype))
         return false;
     *number = tensor_number(value->known, 0);
     return true;

@@ -62,16 +62,11 @@ static bool is_uniform(const Tensor *tensor, int64_t count)
     return memcmp(tensor->data, (const char *)tensor->data + bytes, (size_t)(count - 1) * bytes) == 0;
 }
 
-static bool is_param(const OnnxValue *value)
-{
-    return value->stored && dtype_is_float(value->type->dtype);
-}
-
 /* Elements stand in the text where the printer would write them, too: all others are saved beside it. */
 static void put_declaration(Onnx *onnx, Text *out, const OnnxValue *value)
 {
     int64_t elements = shape_elements(&value->type->shape), next = 0;
-    bool param = is_param(value);
+    bool param = onnx_is_param(value);
 
     text_printf(out, "%s %s: " STR_FMT, param ? "param" : "const", value->name,
                 STR_ARG(type_show(onnx->arena, value->type)));
@@ -102,7 +97,7 @@ static void note_weight(Onnx *onnx, const OnnxValue *value)
 static void declare(Onnx *onnx, const OnnxValue *value)
 {
     put_declaration(onnx, &onnx->root->text, value);
-    if (is_param(value))
+    if (onnx_is_param(value))
         nnc_compose_param(onnx->composer, str_from(value->name), value->type);
     else
         nnc_compose_const(onnx->composer, str_from(value->name), value->known);
@@ -160,7 +155,7 @@ const char *onnx_literal(Onnx *onnx, const Tensor *tensor)
 static const char *name_folded(Onnx *onnx, const OnnxValue *value)
 {
     Str name = str_format(onnx->arena, "known%u", onnx->block->numbers++);
-    nnc_compose_const(onnx->composer, name, value->known);
+    nnc_compose_const(onnx->composer, name, onnx_elements(value));
     return name.ptr;
 }
 
@@ -168,7 +163,7 @@ static const char *name_folded(Onnx *onnx, const OnnxValue *value)
 static bool name_as_before(Onnx *onnx, OnnxValue *value)
 {
     int64_t elements = shape_elements(&value->type->shape);
-    if (is_param(value) || elements > ONNX_FOLDED)
+    if (onnx_is_param(value) || elements > ONNX_FOLDED)
         return false;
     Str key = map_key(value->known->data, (size_t)elements * dtype_bytes(value->type->dtype));
     uint32_t index = map_get(&onnx->constants, key);
@@ -196,9 +191,9 @@ static void name_known(Onnx *onnx, OnnxValue *value)
 
 const char *onnx_name_value(Onnx *onnx, OnnxValue *value)
 {
-    if (value->known && value->type->shape.rank == 0)
+    if (value->known && value->type->shape.rank == 0 && !value->weight)
         return onnx_literal(onnx, value->known);
-    if (onnx->block->folding && value->known) /* what the node itself has written is not */
+    if (onnx->block->folding && onnx_elements(value)) /* what the node itself has written is not */
         return name_folded(onnx, value);
     if (!value->name)
         name_known(onnx, value);

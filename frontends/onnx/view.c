@@ -390,13 +390,14 @@ static bool write_pad(OnnxNode *n)
     if (strcmp(mode, "constant") != 0)
         return pad_by_mode(n, mode, before, after);
     bool given = n->opset >= 11 && onnx_has(n, 2);
-    if (given && !n->in[2]->known)
+    if (given && !onnx_elements(n->in[2]))
         return pad_by_operand(n, before, after);
     if (given && !onnx_known_number(n, 2, &value))
         return onnx_no(n, "what it pads with is no number");
     const char *x = cut(n, onnx_in(n, 0), before, after);
-    if (given && !onnx_is_attribute(n->in[2]->known)) { /* it is 0 among what is less by it: integers wrap around */
-        const char *by = onnx_literal(n->onnx, n->in[2]->known);
+    if (given &&
+        !onnx_is_attribute(onnx_elements(n->in[2]))) { /* it is 0 among what is less by it: integers wrap around */
+        const char *by = onnx_literal(n->onnx, onnx_elements(n->in[2]));
         return onnx_emit(n, "%s = pad(%s - %s, before = %s, after = %s) + %s", onnx_out(n, 0), x, by,
                          onnx_list(n, before, rank), onnx_list(n, after, rank), by);
     }
