@@ -1,4 +1,5 @@
 /* Normalisation, softmax and the losses that are made of it. */
+#include <math.h>
 #include <string.h>
 
 #include "base/number.h"
@@ -99,19 +100,45 @@ static bool train_batch_norm(OnnxNode *n)
            put_running(n, 1, 3, mean) && put_running(n, 2, 4, variance);
 }
 
+static bool reads_more(const OnnxNode *n)
+{
+    bool read = false;
+    for (uint32_t i = 1; i < n->out_count; i++)
+        read |= onnx_wants(n, i) && map_get(n->scope->uses, str_from(n->proto->output[i])) != MAP_NONE;
+    return read;
+}
+
+/* `, momentum = 0.01`, where it is not what the library has: the share of the batch, of which ONNX has the rest. */
+static const char *momentum_text(const OnnxNode *n)
+{
+    double kept = onnx_float(n, "momentum", (double)0.9f), share = 1 - kept;
+    for (double unit = 10; unit < 1e9; unit *= 10)
+        if ((float)(1 - round(share * unit) / unit) == (float)kept) {
+            share = round(share * unit) / unit;
+            break;
+        }
+    return share == 0.1 ? "" : onnx_text(n, ", momentum = %s", onnx_number(n, DT_F32, (double)(float)share));
+}
+
 static bool write_batch_norm(OnnxNode *n)
 {
     if (onnx_rank(n, 0) < 2)
         return onnx_no(n, "its operand has no channels");
     if (n->opset < 9 && !onnx_int(n, "spatial", 1))
         return onnx_no(n, "it normalises each position by itself");
-    if (trains(n))
-        return train_batch_norm(n);
-    if (onnx_wants(n, 1) || onnx_wants(n, 2))
-        return onnx_no(n, "its running mean or variance is asked for, and it does not train");
     static const OnnxParam param[] = {{1, "scale"}, {2, "bias"}, {3, "mean"}, {4, "variance"}};
-    if (is_layer(n, param, 4, onnx_dim(n, 0, 1)))
-        return write_layer(n, "batch_norm", param, 4, 1e-5);
+    bool training = trains(n);
+    if (!training && (onnx_wants(n, 1) || onnx_wants(n, 2)))
+        return onnx_no(n, "its running mean or variance is asked for, and it does not train");
+    if (!reads_more(n) && is_layer(n, param, 4, onnx_dim(n, 0, 1))) {
+        for (uint32_t i = 1; i < n->out_count; i++) /* which nobody reads: the layer's own move */
+            onnx_set_value(n, i, n->in[i % 2 ? 3 : 4]);
+        return write_layer_of(
+            n, "batch_norm", param, 4,
+            onnx_text(n, "%s%s%s", epsilon_text(n, 1e-5), training ? ", training = true" : "", momentum_text(n)));
+    }
+    if (training)
+        return train_batch_norm(n);
     return infer_batch_norm(n, onnx_in(n, 3), onnx_in(n, 4));
 }
 

@@ -132,6 +132,29 @@ def running_statistics_are_buffers_and_no_filter_is(t):
     expect(text, "const blur: f32[3, 3, 3, 3]", "y = conv2d(batch_norm@bn(x), blur)")
 
 
+NORM = {f"bn.{k}": numpy.abs(W[:3, i]) for i, k in enumerate(("weight", "bias", "running_mean", "running_var"))}
+
+
+@case
+def batch_norm_keeps_its_momentum(t):
+    for momentum, text in ((0.9, ""), (0.99, ", momentum = 0.01"), (0.5, ", momentum = 0.5"), (1.0, ", momentum = 0.0"), (0.0, ", momentum = 1.0")):
+        m = build([node("BatchNormalization", ["x", *NORM], ["y"], momentum=momentum)], NORM, x=value("x", [2, 3, 5]))
+        expect(t.text(m), f"y = batch_norm@bn(x{text})")
+
+
+@case
+def batch_norm_that_trains_keeps_running_statistics(t):
+    x = DICE.normal(size=(2, 3, 5)).astype("f4")
+    n = node("BatchNormalization", ["x", *NORM], ["y", "m", "v"], momentum=0.8, epsilon=1e-3, training_mode=1)
+    m = build([n], NORM, x=value("x", [2, 3, 5]))
+    expect(t.text(m), "y = batch_norm@bn(x, eps = 0.001, training = true, momentum = 0.2)")
+    shape = (1, 3, 1)
+    mean, variance, gain, shift = (v.reshape(shape) for v in (x.mean((0, 2)), x.var((0, 2)), NORM["bn.weight"], NORM["bn.bias"]))
+    numpy.testing.assert_allclose(t.value(m, x=x), (x - mean) / numpy.sqrt(variance + 1e-3) * gain + shift, 1e-4, 1e-5)
+    more = model(graph([n], [value("x", [2, 3, 5])], [value("y", None), value("m", None)], [tensor(k, v) for k, v in NORM.items()]))
+    assert not any("batch_norm" in line for line in t.text(more))  # what the model gives is as ONNX has it
+
+
 @case
 def channels_of_group_norm_behind_views_are_its_params(t):
     vector = {"n.weight": W[0, :6], "n.bias": W[1, :6], "rows": numpy.array([2, 2, -1]), "back": numpy.array([2, 6, 4, 4]), "axes": numpy.array([1, 2])}
