@@ -11,103 +11,61 @@
  * Each sum is added up in the order of the depth, as a window's.
  *
  * Needs: a target without teams, operands of rank 2 or more.  Otherwise windows do it. */
-#include "base/number.h"
-#include "kernel/lower/contract.h"
+#include "kernel/lower/outer.h"
 
 #include <assert.h>
 
-#define ROWS    4
-#define COLUMNS 8
-
-/* Columns come into scratch where that is worth its time: for so many rows, from lines of so many, to as many steps as
- * caches hold. */
+/* Columns come into scratch where that is worth its time: for so many rows, from lines of so many. */
 #define FEW_ROWS    16
 #define FEW_COLUMNS 9
-#define MOST_DEPTH  4096
 
 /* Rows go over them in blocks of so many at least, of about so many elements, which stay in the second level. */
 #define BLOCK_ROWS     64
 #define BLOCK_ELEMENTS 32768
 
-typedef struct Outer {
-    Lower *lower;
-    const Node *node;
-    Product product; /* of a convolution, the weights of a group and, in columns, what they see for each pixel */
-    bool convolves;
-    Convolution conv;
-    DType dtype; /* of sums */
-    Index batch[MAX_RANK];
-    Index first[2];  /* row and column of the tile */
-    int64_t size[2]; /* rows and columns of it */
-    bool rest[2];    /* is it what is left of them? */
-    bool brings;     /* columns of a tile are [depth][COLUMNS] in ... */
-    uint32_t panel;  /* this buffer, for ... */
-    Index block;     /* rows from there on, ... */
-    int64_t rows;    /* so many: all where nothing is brought */
-} Outer;
-
-/* Sums of integers whose depth follows in memory C compilers cut along that. */
-static bool brings_columns(const Outer *o)
-{
-    const Target *target = o->lower->target;
-    if (o->convolves)
-        return o->product.rows >= ROWS && o->product.depth <= MOST_DEPTH && !o->lower->lean &&
-               target->dialect == DIALECT_VECTOR && !target->small;
-    bool apart = o->product.transposed ? dtype_is_float(o->dtype) : o->product.columns >= FEW_COLUMNS;
-    return apart && o->product.rows >= FEW_ROWS && o->product.depth <= MOST_DEPTH && !o->lower->lean &&
-           target->dialect == DIALECT_VECTOR && !target->small;
-}
-
-/* For so few outputs of a group windows do it. */
-static bool see_convolution(Outer *o)
-{
-    const Graph *graph = o->lower->graph;
-    o->convolves = node_is_convolution(o->node) && convolution_of(graph, o->node, &o->conv) &&
-                   !value_type(graph, o->node->in[0])->layout.block && !value_type(graph, o->node->in[1])->layout.block;
-    if (!o->convolves)
-        return false;
-    const Convolution *conv = &o->conv;
-    o->product = (Product){.batch_rank = 2,
-                           .rows = conv->outputs / conv->groups,
-                           .columns = 1,
-                           .depth = conv->channels / conv->groups,
-                           .has_rows = true,
-                           .has_columns = true};
-    for (uint32_t d = 0; d < conv->window.rank; d++) {
-        o->product.columns *= conv->window.dim[d].out;
-        o->product.depth *= conv->window.dim[d].size;
-    }
-    return true;
-}
+#define MOST_PHASES 9 /* each has a text of its own */
 
 static bool see(Outer *o)
 {
     const Graph *graph = o->lower->graph;
     const Type *type = value_type(graph, o->node->out[0]);
-    if (type->layout.block || type->dtype == DT_F32 || !(product_of(graph, o->node, &o->product) || see_convolution(o)))
+    if (type->layout.block || type->dtype == DT_F32)
         return false;
+    for (uint32_t i = 0; i < 2; i++)
+        if (value_type(graph, o->node->in[i])->layout.block)
+            return false;
     o->dtype = reduction_accumulator(type->dtype);
-    o->brings = brings_columns(o);
-    return o->product.has_rows && o->product.has_columns && o->product.depth && shape_elements(&type->shape) &&
-           (o->brings || !o->convolves);
+    o->phases = convolution_phase_count(graph, o->node);
+    o->kind = o->phases ? OUTER_CONVOLUTION : OUTER_PRODUCT;
+    if (!o->phases && !product_of(graph, o->node, &o->product)) {
+        o->kind = OUTER_WEIGHT;
+        if (!outer_see_weight(o))
+            return false;
+    }
+    for (uint32_t p = least(o->phases, MOST_PHASES + 1); p-- > 0;)
+        if (p == MOST_PHASES || !outer_see_phase(o, p))
+            return false;
+    return o->product.has_rows && o->product.has_columns && o->product.depth && shape_elements(&type->shape);
 }
 
-/* A weight of a convolution: those of a row lie together. */
-static const Expr *weight(const Outer *o, Index depth, Index row)
+/* Is there room for them?  Sums of integers whose depth follows in memory C compilers cut along that. */
+static bool brings_columns(const Outer *o)
 {
-    Arena *arena = o->lower->arena;
-    const Shape *shape = value_shape(o->lower->graph, o->node->in[1]);
-    Index position[MAX_RANK];
-    position[0] = index_add(arena, index_scale(arena, o->batch[1], o->product.rows), row);
-    index_unflatten(arena, depth, shape->dim + 1, shape->rank - 1, position + 1);
-    return expr_cast(arena, o->dtype, lower_value(o->lower, o->node->in[1], position));
+    const Target *target = o->lower->target;
+    if (o->lower->lean || target->small || target->flash)
+        return false;
+    if (o->kind != OUTER_PRODUCT)
+        return true;
+    bool apart = o->product.transposed ? dtype_is_float(o->dtype) : o->product.columns >= FEW_COLUMNS;
+    return apart && target->dialect == DIALECT_VECTOR && o->product.rows >= FEW_ROWS &&
+           o->product.depth <= OUTER_MOST_DEPTH;
 }
 
 /* Operand 0 at [row, depth] or operand 1 at [depth, column]. */
 static const Expr *element(const Outer *o, bool right, Index depth, Index across)
 {
-    if (o->convolves)
-        return weight(o, depth, across);
+    if (o->kind != OUTER_PRODUCT)
+        return o->kind == OUTER_WEIGHT ? outer_pixel_of_result(o, across) : outer_weight(o, depth, across);
     const Shape *shape = value_shape(o->lower->graph, o->node->in[right]);
     bool depth_first = right && !o->product.transposed;
     uint32_t leading = shape->rank - 2;
@@ -130,7 +88,7 @@ static const Expr *column_element(const Outer *o, Index depth, int64_t j)
     Arena *arena = o->lower->arena;
     if (!o->brings)
         return element(o, true, depth, place(o, true, j));
-    Index at = index_add(arena, index_scale(arena, depth, COLUMNS), index_constant(j));
+    Index at = index_add(arena, index_scale(arena, depth, OUTER_COLUMNS), index_constant(j));
     return expr_load(arena, o->dtype, o->panel, at);
 }
 
@@ -139,7 +97,7 @@ static void add_products(const Outer *o, const Local *acc, Index depth)
 {
     Lower *lower = o->lower;
     Arena *arena = lower->arena;
-    const Local *column[COLUMNS], *row;
+    const Local *column[OUTER_COLUMNS], *row;
     for (int64_t j = 0; j < o->size[1]; j++) {
         column[j] = lower_local(lower, "c", o->dtype, false);
         stmt_local(arena, lower->block, column[j], column_element(o, depth, j));
@@ -157,23 +115,25 @@ static void add_products(const Outer *o, const Local *acc, Index depth)
     }
 }
 
-/* What follows the product in the kernel, for one element of the result. */
-static void store_element(const Outer *o, Index row, Index column, const Expr *sum)
+static void product_position(const Outer *o, Index row, Index column, Index *position)
 {
-    Lower *lower = o->lower;
-    ValueId result = o->node->out[0];
     uint32_t rank = o->product.batch_rank;
-    Index position[MAX_RANK];
     for (uint32_t d = 0; d < rank; d++)
         position[d] = o->batch[d];
     position[rank] = row;
     position[rank + 1] = column;
-    if (o->convolves) {
-        position[1] = index_add(lower->arena, index_scale(lower->arena, o->batch[1], o->product.rows), row);
-        index_unflatten(lower->arena, column, value_shape(lower->graph, result)->dim + 2, o->conv.window.rank,
-                        position + 2);
-    }
-    if (o->convolves && o->node->in_count > 2) {
+}
+
+/* What follows the product in the kernel, for one element of the result. */
+static void store(const Outer *o, Index row, Index column, const Expr *sum)
+{
+    static void (*const place_of[])(const Outer *o, Index row, Index column, Index *position) = {
+        [OUTER_PRODUCT] = product_position, [OUTER_CONVOLUTION] = outer_pixel, [OUTER_WEIGHT] = outer_tap};
+    Lower *lower = o->lower;
+    ValueId result = o->node->out[0];
+    Index position[MAX_RANK];
+    place_of[o->kind](o, row, column, position);
+    if (o->kind == OUTER_CONVOLUTION && o->node->in_count > 2) {
         const Expr *bias = expr_cast(lower->arena, o->dtype, lower_value(lower, o->node->in[2], &position[1]));
         sum = expr_word(lower->arena, WORD_ADD, o->dtype, sum, bias, NULL);
     }
@@ -182,7 +142,7 @@ static void store_element(const Outer *o, Index row, Index column, const Expr *s
     lower->bound[result] = NULL;
 }
 
-/* Does anything follow?  Where there are no vectors, it may stand where the sums are. */
+/* Does anything follow? */
 static bool finishes(const Lower *lower, const Kernel *kernel)
 {
     const Node *node = &lower->graph->node[kernel->anchor];
@@ -190,37 +150,53 @@ static bool finishes(const Lower *lower, const Kernel *kernel)
         const Node *other = &lower->graph->node[kernel->node[i]];
         for (uint32_t r = 0; r < other->out_count; r++)
             if (other != node && kernel_stores(lower, other->out[r]))
-                return lower->target->dialect == DIALECT_VECTOR;
+                return true;
     }
     return false;
 }
 
-/* A loop over the tile's rows or columns, or none for one. */
-static Index open_small(Outer *o, bool columns)
+/* C compilers make vectors of sums that are stored side by side.  Of products without vectors what follows may stand
+ * where the sums are. */
+static bool stores_apart(const Outer *o)
 {
-    const Var *var = index_var_new(o->lower->arena, columns ? "o" : "p", 0, o->size[columns] - 1);
-    if (o->size[columns] == 1)
-        return index_constant(0);
-    Stmt *loop = stmt_for(o->lower->arena, o->lower->block, var, 0, o->size[columns], 1, LOOP_SERIAL);
-    lower_enter(o->lower, &loop->body);
-    return index_var(o->lower->arena, var);
+    if (o->kind == OUTER_PRODUCT && o->lower->target->dialect != DIALECT_VECTOR)
+        return false;
+    return o->kind == OUTER_WEIGHT || o->phases > 1 || finishes(o->lower, o->lower->kernel);
 }
 
+/* Into scratch, and from there one by one: to sums of the chunks before, or into the result.  Additions that a C
+ * compiler writes out are no reason for it to make vectors of the sums. */
 static void finish_one_by_one(Outer *o, const Local *acc)
 {
     Lower *lower = o->lower;
     Arena *arena = lower->arena;
-    uint32_t sums = lower_scratch(lower, 0);
     Block *start = lower->block;
     for (int64_t i = 0; i < o->size[0]; i++)
         for (int64_t j = 0; j < o->size[1]; j++)
-            stmt_store(arena, start, sums, index_constant(i * COLUMNS + j),
+            stmt_store(arena, start, o->sums, index_constant(i * OUTER_COLUMNS + j),
                        expr_local_at(arena, acc, index_constant(i), index_constant(j)));
-    Index i = open_small(o, false), j = open_small(o, true);
-    Index at = index_add(arena, index_scale(arena, i, COLUMNS), j);
-    store_element(o, index_add(arena, o->first[0], i), index_add(arena, o->first[1], j),
-                  expr_load(arena, o->dtype, sums, at));
+    LoopKind kind = o->kind == OUTER_WEIGHT ? LOOP_ROLLED : LOOP_SERIAL;
+    Index i = outer_open_small(o, false, kind), j = outer_open_small(o, true, kind);
+    Index at = index_add(arena, index_scale(arena, i, OUTER_COLUMNS), j);
+    const Expr *sum = expr_load(arena, o->dtype, o->sums, at);
+    Index row = index_add(arena, o->first[0], i);
+    if (o->kind == OUTER_WEIGHT)
+        outer_add_sum(o, row, j, sum);
+    else
+        store(o, row, index_add(arena, o->first[1], j), sum);
     lower_leave(lower, start);
+}
+
+static Index open_depth(Outer *o)
+{
+    if (o->kind == OUTER_WEIGHT)
+        return outer_open_pixels(o);
+    if (o->kind == OUTER_CONVOLUTION && o->phase.transposed)
+        return outer_open_taps(o);
+    const Var *k = index_var_new(o->lower->arena, "k", 0, o->product.depth - 1);
+    Stmt *loop = stmt_for(o->lower->arena, o->lower->block, k, 0, o->product.depth, 1, LOOP_IN_ORDER);
+    lower_enter(o->lower, &loop->body);
+    return index_var(o->lower->arena, k);
 }
 
 static void tile(Outer *o)
@@ -229,71 +205,20 @@ static void tile(Outer *o)
     Lower *lower = o->lower;
     Arena *arena = lower->arena;
     const Local *acc = lower_registers(lower, name[o->rest[0]][o->rest[1]], o->dtype, false, o->size[0], o->size[1]);
-    const Var *k = index_var_new(arena, "k", 0, o->product.depth - 1);
 
     stmt_local(arena, lower->block, acc, expr_number(arena, o->dtype, 0));
-    Block *outer = lower_enter(lower, &stmt_for(arena, lower->block, k, 0, o->product.depth, 1, LOOP_IN_ORDER)->body);
-    add_products(o, acc, index_var(arena, k));
+    Block *outer = lower->block;
+    if (!o->phases || !convolution_phase_is_empty(&o->phase))
+        add_products(o, acc, open_depth(o));
     lower_leave(lower, outer);
-    if (finishes(lower, lower->kernel)) {
+    if (o->stages) {
         finish_one_by_one(o, acc);
         return;
     }
     for (int64_t i = 0; i < o->size[0]; i++)
         for (int64_t j = 0; j < o->size[1]; j++)
-            store_element(o, place(o, false, i), place(o, true, j),
-                          expr_local_at(arena, acc, index_constant(i), index_constant(j)));
-}
-
-static void clear_columns(Outer *o)
-{
-    Lower *lower = o->lower;
-    Block *start = lower->block;
-    Index at = lower_open_loop(lower, "z", o->product.depth * COLUMNS, LOOP_SERIAL);
-    stmt_store(lower->arena, lower->block, o->panel, at, expr_number(lower->arena, o->dtype, 0));
-    lower_leave(lower, start);
-}
-
-/* A quotient is computed once for all taps. */
-static Index name_pixel(Lower *lower, const char *name, Index at, int64_t extent)
-{
-    if (!at.count)
-        return at;
-    const Local *named = lower_local(lower, name, DT_I64, false);
-    stmt_local(lower->arena, lower->block, named, expr_index(lower->arena, DT_I64, at));
-    return index_data(lower->arena, expr_local(lower->arena, named), 0, extent - 1);
-}
-
-/* What a window sees, pixel by pixel: taps outside of the image stay 0. */
-static void bring_windows(Outer *o)
-{
-    Lower *lower = o->lower;
-    Arena *arena = lower->arena;
-    Block *start = lower->block;
-    const Window *window = &o->conv.window;
-    int64_t channels = o->conv.channels / o->conv.groups, extent[MAX_RANK];
-    Index pixel[MAX_RANK], position[MAX_RANK], j, depth, tap;
-    if (!window_is_inside(window))
-        clear_columns(o);
-    for (uint32_t d = 0; d < window->rank; d++)
-        extent[d] = window->dim[d].out;
-    j = open_small(o, true);
-    index_unflatten(arena, index_add(arena, o->first[1], j), extent, window->rank, pixel);
-    for (uint32_t d = 0; d < window->rank; d++)
-        pixel[d] = name_pixel(lower, d + 1 < window->rank ? "y" : "x", pixel[d], extent[d]);
-    depth = lower_open_loop(lower, "c", channels, LOOP_SERIAL);
-    position[0] = o->batch[0];
-    position[1] = index_add(arena, index_scale(arena, o->batch[1], channels), depth);
-    for (uint32_t d = 0; d < window->rank; d++) {
-        const WindowDimension *dimension = &window->dim[d];
-        lower_enter(lower, lower_clamped_taps(lower, lower->block, lower_tap_name(arena, window->rank - 1 - d),
-                                              dimension, pixel[d], &tap));
-        position[d + 2] = lower_tap_at(arena, dimension, pixel[d], tap);
-        depth = index_add(arena, index_scale(arena, depth, dimension->size), tap);
-    }
-    stmt_store(arena, lower->block, o->panel, index_add(arena, index_scale(arena, depth, COLUMNS), j),
-               expr_cast(arena, o->dtype, lower_value(lower, o->node->in[0], position)));
-    lower_leave(lower, start);
+            store(o, place(o, false, i), place(o, true, j),
+                  expr_local_at(arena, acc, index_constant(i), index_constant(j)));
 }
 
 /* Along what follows in memory. */
@@ -302,29 +227,65 @@ static void bring_columns(Outer *o)
     Lower *lower = o->lower;
     Arena *arena = lower->arena;
     Block *start = lower->block;
-    if (o->convolves) {
-        bring_windows(o);
+    if (o->kind == OUTER_CONVOLUTION) {
+        if (!convolution_phase_is_empty(&o->phase))
+            outer_bring_windows(o);
         return;
     }
-    Index j = o->product.transposed ? open_small(o, true) : index_constant(0);
+    Index j = o->product.transposed ? outer_open_small(o, true, LOOP_SERIAL) : index_constant(0);
     Index k = lower_open_loop(lower, "k", o->product.depth, LOOP_SERIAL);
-    j = o->product.transposed ? j : open_small(o, true);
-    stmt_store(arena, lower->block, o->panel, index_add(arena, index_scale(arena, k, COLUMNS), j),
+    j = o->product.transposed ? j : outer_open_small(o, true, LOOP_SERIAL);
+    stmt_store(arena, lower->block, o->panel, index_add(arena, index_scale(arena, k, OUTER_COLUMNS), j),
                element(o, true, k, index_add(arena, o->first[1], j)));
     lower_leave(lower, start);
 }
 
 /* Where a tile begins, or a block, in a loop over them. */
-static Index open_tiles(Lower *lower, const char *name, int64_t rounds, int64_t step)
+static Index open_tiles(Lower *lower, const char *name, int64_t rounds, int64_t step, LoopKind kind)
 {
-    return index_scale(lower->arena, lower_open_loop(lower, name, rounds, LOOP_PARALLEL), step);
+    return index_scale(lower->arena, lower_open_loop(lower, name, rounds, kind), step);
+}
+
+static void cut(Outer *o, bool columns);
+
+/* All chunks of a tile of columns. */
+static void add_chunks(Outer *o)
+{
+    Lower *lower = o->lower;
+    Arena *arena = lower->arena;
+    Block *start = lower->block;
+    outer_clear(o, o->totals, o->product.rows * OUTER_COLUMNS);
+    outer_open_chunks(o);
+    outer_bring_taps(o);
+    cut(o, false);
+    lower_leave(lower, start);
+    Index row = lower_open_loop(lower, "p", o->product.rows, LOOP_SERIAL), j = outer_open_small(o, true, LOOP_SERIAL);
+    store(o, row, index_add(arena, o->first[1], j), expr_load(arena, o->dtype, o->totals, outer_total(o, row, j)));
+    lower_leave(lower, start);
+}
+
+/* What is in a tile of columns, or of rows. */
+static void fill_tiles(Outer *o, bool columns)
+{
+    bool inside = columns != o->brings;
+    if (inside) {
+        tile(o);
+        return;
+    }
+    if (o->kind == OUTER_WEIGHT) {
+        add_chunks(o);
+        return;
+    }
+    if (o->brings)
+        bring_columns(o);
+    cut(o, !columns);
 }
 
 /* Tiles of `step` rows of the block, or columns, and one of what is left; those of the other are inside, or around. */
 static void cut(Outer *o, bool columns)
 {
-    bool inside = columns != o->brings;
-    int64_t extent = columns ? o->product.columns : o->rows, step = columns ? COLUMNS : ROWS;
+    int64_t extent = columns ? o->product.columns : o->rows, step = columns ? OUTER_COLUMNS : OUTER_ROWS;
+    LoopKind kind = o->kind == OUTER_WEIGHT && !columns ? LOOP_SERIAL : LOOP_PARALLEL; /* they fill scratch */
     Block *start = o->lower->block;
     for (int part = 0; part < 2; part++) {
         o->rest[columns] = part;
@@ -333,14 +294,9 @@ static void cut(Outer *o, bool columns)
         if (!rounds)
             continue;
         Index first = part ? index_constant(extent - extent % step)
-                           : open_tiles(o->lower, columns ? "column" : "row", rounds, step);
+                           : open_tiles(o->lower, columns ? "column" : "row", rounds, step, kind);
         o->first[columns] = columns ? first : index_add(o->lower->arena, o->block, first);
-        if (!inside && o->brings)
-            bring_columns(o);
-        if (inside)
-            tile(o);
-        else
-            cut(o, !columns);
+        fill_tiles(o, columns);
         lower_leave(o->lower, start);
     }
 }
@@ -348,10 +304,11 @@ static void cut(Outer *o, bool columns)
 /* Rows of a block, whole tiles that divide all rows where such are near. */
 static int64_t choose_block(const Outer *o)
 {
-    int64_t rows = o->product.rows, most_rows = most(BLOCK_ROWS, BLOCK_ELEMENTS / o->product.depth / ROWS * ROWS);
-    if (!o->brings || rows < 2 * most_rows)
+    int64_t rows = o->product.rows,
+            most_rows = most(BLOCK_ROWS, BLOCK_ELEMENTS / o->product.depth / OUTER_ROWS * OUTER_ROWS);
+    if (!o->brings || o->kind == OUTER_WEIGHT || rows < 2 * most_rows)
         return rows;
-    for (int64_t block = most_rows; block >= most_rows / 2; block -= ROWS)
+    for (int64_t block = most_rows; block >= most_rows / 2; block -= OUTER_ROWS)
         if (rows % block == 0)
             return block;
     return most_rows;
@@ -366,10 +323,22 @@ static void cut_blocks(Outer *o)
         int64_t rounds = part ? o->rows > 0 : rows / block;
         if (!rounds)
             continue;
-        o->block = part ? index_constant(rows - rows % block) : open_tiles(o->lower, "block", rounds, block);
+        o->block =
+            part ? index_constant(rows - rows % block) : open_tiles(o->lower, "block", rounds, block, LOOP_PARALLEL);
         cut(o, o->brings);
         lower_leave(o->lower, start);
     }
+}
+
+/* Steps of a panel of columns, for all phases. */
+static int64_t most_depth(Outer *o)
+{
+    int64_t depth = o->product.depth;
+    for (uint32_t p = 0; p < o->phases; p++) {
+        outer_see_phase(o, p);
+        depth = most(depth, o->product.depth);
+    }
+    return depth;
 }
 
 static bool outer_offers(Lower *lower, const Kernel *kernel, Recipe *recipe)
@@ -377,10 +346,15 @@ static bool outer_offers(Lower *lower, const Kernel *kernel, Recipe *recipe)
     Outer o = {.lower = lower, .node = &lower->graph->node[kernel->anchor]};
     if (lower->target->team || lower_has_other_windows(lower, kernel) || !see(&o))
         return false;
-    if (finishes(lower, kernel))
-        recipe_scratch(lower, recipe, "sums", o.dtype, ROWS * COLUMNS, true);
-    if (o.brings)
-        recipe_scratch(lower, recipe, "columns", o.dtype, o.product.depth * COLUMNS, true);
+    bool brings = brings_columns(&o);
+    if (!brings && o.kind != OUTER_PRODUCT)
+        return false;
+    if (stores_apart(&o))
+        recipe_scratch(lower, recipe, "sums", o.dtype, OUTER_ROWS * OUTER_COLUMNS, true);
+    if (o.kind == OUTER_WEIGHT)
+        recipe_scratch(lower, recipe, "totals", o.dtype, o.product.rows * OUTER_COLUMNS, true);
+    if (brings)
+        recipe_scratch(lower, recipe, "columns", o.dtype, most_depth(&o) * OUTER_COLUMNS, true);
     return true;
 }
 
@@ -391,23 +365,40 @@ static double outer_cost(const Lower *lower, const Kernel *kernel, const Recipe 
     return (double)node_flops(lower->graph, &lower->graph->node[kernel->anchor]) / 2;
 }
 
+/* The loops over what is before rows and columns, which are entered: images and groups of convolutions. */
+static void open_batch(Outer *o)
+{
+    const Shape *result = value_shape(o->lower->graph, o->node->out[0]);
+    for (uint32_t d = 0; d < o->product.batch_rank; d++) {
+        bool groups = o->kind != OUTER_PRODUCT && d + 1 == o->product.batch_rank;
+        o->batch[d] = lower_open_loop(o->lower, lower_loop_names[d], groups ? o->phase.conv.groups : result->dim[d],
+                                      LOOP_PARALLEL);
+    }
+}
+
 static void outer_lower(Lower *lower)
 {
+    const Recipe *recipe = &lower->kernel->recipe;
     Outer o = {.lower = lower, .node = &lower->graph->node[lower->kernel->anchor]};
     Block *start = lower->block;
     bool offered = see(&o);
     assert(offered && "what was offered is offered again");
     (void)offered;
-    const Shape *result = value_shape(lower->graph, o.node->out[0]);
-    for (uint32_t d = 0; d < o.product.batch_rank; d++)
-        o.batch[d] = lower_open_loop(lower, lower_loop_names[d], o.convolves && d ? o.conv.groups : result->dim[d],
-                                     LOOP_PARALLEL);
-    o.brings =
-        lower->kernel->recipe.scratch_count > finishes(lower, lower->kernel); /* not where scratch was to be little */
+    o.stages = stores_apart(&o);
+    if (o.stages)
+        o.sums = lower_scratch(lower, 0);
+    o.brings = recipe->scratch_count > o.stages; /* not where scratch was to be little */
+    if (o.kind == OUTER_WEIGHT)
+        o.totals = lower_scratch(lower, 1);
     if (o.brings)
-        o.panel = lower_scratch(lower, lower->kernel->recipe.scratch_count - 1);
-    cut_blocks(&o);
-    lower_leave(lower, start);
+        o.panel = lower_scratch(lower, recipe->scratch_count - 1);
+    for (uint32_t p = 0; p < most(o.phases, 1); p++) {
+        if (o.phases)
+            outer_see_phase(&o, p);
+        open_batch(&o);
+        cut_blocks(&o);
+        lower_leave(lower, start);
+    }
 }
 
 static const KnobSpec no_knobs[] = {{NULL, 0, NULL}};
