@@ -59,12 +59,14 @@ Str model_weights_path(const Cli *cli, Arena *arena, Str model)
 static bool load_weights(Cli *cli, WeightsNeed need, Model *model)
 {
     bool fresh = need == WEIGHTS_NEW;
-    model->weights_path = fresh ? args_value(cli, "weights-from") : model_weights_path(cli, &cli->arena, model->path);
+    Str given = args_value(cli, "weights-from"), found = model_weights_path(cli, &cli->arena, model->path);
+    model->weights_path = fresh ? given : found;
     WeightsOptions options = {
         .path = model->weights_path,
         .need_elements = need != WEIGHTS_SOME,
         .own = onnx_is_path(model->path),
         .fresh = fresh,
+        .unread = fresh && !given.len ? found : (Str){NULL, 0},
         .init_missing = args_has(cli, "init-missing"),
         .convert = args_has(cli, "convert-weights"),
     };

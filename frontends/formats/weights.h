@@ -43,6 +43,7 @@ typedef struct WeightsOptions {
     bool convert;       /* floats of another width become the param's */
     bool own;           /* elements that the module has already are enough */
     bool fresh;         /* where there is no file, all is drawn without a word */
+    Str unread;         /* where there is none: a file that would be read if asked for */
 } WeightsOptions;
 
 /* Fills Value.data of every graph of the module from the file.  Tensors point into the mapping, which must outlive the
