@@ -197,8 +197,10 @@ static Piece logic(Printer *printer, Piece a, const char *scalar, const char *la
     bool vector = a.vector || b.vector;
     a = vector ? as_mask(printer, a) : a;
     b = vector ? as_mask(printer, b) : b;
+    /* gcc makes one comparison of `a < b || b < a`, and then warns of its conversion */
+    bool bits = vector || (*scalar == '|' && a.precedence == PREC_COMPARE && b.precedence == PREC_COMPARE);
     return (Piece){str_format(printer->arena, "(" STR_FMT " %s " STR_FMT ")",
-                              STR_ARG(print_parenthesized(printer, a, PREC_PRIMARY)), vector ? lanes : scalar,
+                              STR_ARG(print_parenthesized(printer, a, PREC_PRIMARY)), bits ? lanes : scalar,
                               STR_ARG(print_parenthesized(printer, b, PREC_PRIMARY))),
                    PREC_PRIMARY, vector};
 }

@@ -67,8 +67,8 @@ static void complain_of_absence(const Loader *l, const WantedTensor *w)
     const char *kind = weights_role(w);
     if (l->options->unread.len)
         diag_error(l->module->diag, weights_value(w)->place,
-                   "%s " STR_FMT " has no initialiser; --weights-from " STR_FMT " begins with what is stored there", kind,
-                   STR_ARG(w->name), STR_ARG(l->options->unread));
+                   "%s " STR_FMT " has no initialiser; --weights-from " STR_FMT " begins with what is stored there",
+                   kind, STR_ARG(w->name), STR_ARG(l->options->unread));
     else if (!l->options->path.len)
         diag_error(l->module->diag, weights_value(w)->place,
                    "%s " STR_FMT " has no initialiser, and there is no file of stored weights", kind, STR_ARG(w->name));

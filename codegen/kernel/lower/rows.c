@@ -88,6 +88,14 @@ static void take_spills(Lower *lower, const Rows *rows)
     }
 }
 
+/* What is computed once a row. */
+static const Expr *name_of_row(Lower *lower, const char *name, const Expr *value)
+{
+    const Local *local = lower_local(lower, name, value->dtype, false);
+    stmt_local(lower->arena, lower->block, local, value);
+    return expr_local(lower->arena, local);
+}
+
 /* One reduction over the row. */
 static void reduce_stage(Lower *lower, const Rows *rows, const Node *node)
 {
@@ -100,8 +108,10 @@ static void reduce_stage(Lower *lower, const Rows *rows, const Node *node)
     lower_reduce_row(lower, rows, node, &total);
     if (rows->team)
         stmt_meet(arena, lower->block, total.combine, total.acc[0], rows->team);
+    const Expr *result = expr_local(arena, total.acc[0]);
+    DType dtype = value_type(lower->graph, node->out[0])->dtype;
     lower->bound[node->out[0]] =
-        expr_cast(arena, value_type(lower->graph, node->out[0])->dtype, expr_local(arena, total.acc[0]));
+        dtype == total.dtype ? result : name_of_row(lower, "r", expr_cast(arena, dtype, result));
 }
 
 static void store_full(Lower *lower, void *context, Index at)
@@ -125,11 +135,8 @@ static void row_value(Lower *lower, const Rows *rows, ValueId value)
     const Type *type = value_type(lower->graph, value);
     for (uint32_t d = 0; d < type->shape.rank; d++)
         position[d] = d < rows->row_rank ? rows->row[d] : index_constant(0);
-    if (!lower->bound[value]) {
-        const Local *local = lower_local(lower, "r", type->dtype, false);
-        stmt_local(lower->arena, lower->block, local, lower_value(lower, value, position));
-        lower->bound[value] = expr_local(lower->arena, local);
-    }
+    if (!lower->bound[value])
+        lower->bound[value] = name_of_row(lower, "r", lower_value(lower, value, position));
     if (!kernel_stores(lower, value))
         return;
     Block *block = lower->block;

@@ -4,7 +4,8 @@
 #include "kernel/lower/contract.h"
 #include "kernel/lower/rows.h"
 
-#define FEW_ELEMENTS 8 /* of a run whose dtype has no vectors here */
+#define FEW_FLOATS   16 /* of a run: for fewer windows gather the runs of several results */
+#define FEW_ELEMENTS 8  /* of a run whose dtype has no vectors here */
 
 typedef struct Runs {
     const Node *node;
@@ -32,7 +33,7 @@ static bool see(const Graph *graph, const Target *target, const Node *node, Runs
     r->rows = (Rows){.space = &from->shape, .row_rank = from->shape.rank, .columns = 1};
     while (r->rows.row_rank && r->reduction.reduced[r->rows.row_rank - 1])
         r->rows.columns *= from->shape.dim[--r->rows.row_rank];
-    int64_t fewest = r->reduction.accumulator == DT_F32 ? 2 * target->lanes : FEW_ELEMENTS;
+    int64_t fewest = r->reduction.accumulator == DT_F32 ? FEW_FLOATS : FEW_ELEMENTS;
     return r->reduction.kind == REDUCE_VALUES && !r->reduction.has_window && reduces_others(r) &&
            r->rows.columns >= fewest;
 }

@@ -61,12 +61,13 @@ bool stmt_vectorizes(const Stmt *store, const Var *var, bool any_step)
                            : (dtype == DT_BOOL || dtype_is_half(dtype) || stored_integers(store)) && factor == 1;
 }
 
-static bool has_local(const Expr *expr)
+/* Does it read what has a value for each lane? */
+static bool has_lanes(const Expr *expr)
 {
-    if (expr->kind == EXPR_LOCAL)
+    if (expr->kind == EXPR_LOCAL && expr->local->lanes)
         return true;
     for (int i = 0; i < 3; i++)
-        if (expr->arg[i] && has_local(expr->arg[i]))
+        if (expr->arg[i] && has_lanes(expr->arg[i]))
             return true;
     return false;
 }
@@ -81,17 +82,12 @@ static bool random_vectorizes(const Expr *random, const Var *var)
         whole &= (atom->kind == ATOM_VAR && atom->var == var) || random->index.term[i].factor % 4 == 0;
     }
     return whole && random->dtype == DT_F32 && index_factor(random->index, var, &factor) && factor == 1 &&
-           !expr_uses(random->arg[0], var) && !has_local(random->arg[0]);
+           !expr_uses(random->arg[0], var) && !has_lanes(random->arg[0]);
 }
 
 static bool is_vector(const Expr *expr, const Var *var)
 {
-    if (index_uses(expr->index, var) || (expr->kind == EXPR_LOCAL && expr->local->lanes))
-        return true;
-    for (int i = 0; i < 3; i++)
-        if (expr->arg[i] && is_vector(expr->arg[i], var))
-            return true;
-    return false;
+    return expr_uses(expr, var) || has_lanes(expr);
 }
 
 /* Of f16 and bf16, which are rounded f32 in a vector: elements that follow one another, and what is cast. */
@@ -120,18 +116,18 @@ bool expr_vectorizes(const Expr *expr, const Var *var)
         return half_vectorizes(expr, var);
     switch (expr->kind) {
     case EXPR_RANDOM:
-        return expr_uses(expr, var) ? random_vectorizes(expr, var) : !has_local(expr);
+        return expr_uses(expr, var) ? random_vectorizes(expr, var) : !has_lanes(expr);
     case EXPR_NUMBER:
     case EXPR_LOCAL:
         return expr->dtype == DT_F32 || expr->dtype == DT_BOOL;
     case EXPR_LOAD:
         return !expr_uses(expr, var) || load_vectorizes(expr, var);
     case EXPR_WORD:
-        return word_vectorizes(expr, var) || (!expr_uses(expr, var) && !has_local(expr));
+        return word_vectorizes(expr, var) || (!expr_uses(expr, var) && !has_lanes(expr));
     case EXPR_CAST:
         if (expr->dtype == DT_F32 && expr->arg[0]->dtype == DT_BOOL && expr_uses(expr, var))
             return expr_vectorizes(expr->arg[0], var);
-        return (!expr_uses(expr, var) && !has_local(expr)) ||
+        return (!expr_uses(expr, var) && !has_lanes(expr)) ||
                (expr->dtype == DT_F32 &&
                 (widening_vectorizes(expr->arg[0], var) || cutting_vectorizes(expr->arg[0], var) ||
                  halving_vectorizes(expr->arg[0], var) ||
@@ -139,9 +135,9 @@ bool expr_vectorizes(const Expr *expr, const Var *var)
     case EXPR_WITHIN:
         if (expr->dtype == DT_F32 && !index_uses(expr->index, var))
             return expr_vectorizes(expr->arg[0], var) && expr_vectorizes(expr->arg[1], var);
-        return !expr_uses(expr, var) && !has_local(expr);
+        return !expr_uses(expr, var) && !has_lanes(expr);
     default: /* positions: only where they are the same for all lanes */
-        return !expr_uses(expr, var) && !has_local(expr);
+        return !expr_uses(expr, var) && !has_lanes(expr);
     }
 }
 
