@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from generators import unit
+
 RANDOM = np.random.Generator(np.random.Philox(13))
 
 
@@ -334,7 +336,29 @@ PRODUCTS = {
     "named_product": [('named_product(x0, x1, ["a", "b"], ["b", "c"], ["a", "c"])', [A, B], {}, lambda x, y, p: x @ y)],
 }
 
-CASES = {**KINDS, **SUMS, **LAST, **ORDER, **DIAGONALS, **POSITIONS, **UNIQUE, **SORTING, **PRODUCTS}
+# ---- Quantiles, places in what is sorted ----
+
+GAPS, TIES, LATE = normal(3, 5, 4), np.array([-1.0, 0.0, 0.0, 2.0, 2.0, 2.0, 7.0]), np.array([0.5, np.nan, -np.inf, np.inf, 2.0])
+GAPS_NAN = GAPS.copy()
+GAPS_NAN[1, 2, 3] = np.nan
+WHOLE = RANDOM.integers(-9, 9, (2, 6))
+SOUGHT = np.concatenate([TIES, normal(5), [np.nan, -np.inf, np.inf]]).reshape(3, 5)
+ROWS = np.sort(normal(3, 9), -1)
+PLACES = {
+    "quantile": [(f"quantile(x0, {list(q) if q.ndim else q}, {axis})", [x], {}, lambda x, p, q=q, axis=axis: np.quantile(x, q, axis=axis))
+                 for x in (GAPS, GAPS_NAN) for axis in (-1, 0, 1) for q in (np.array(0.3), np.array([0.0, 0.25, 0.5, 1.0]), np.array([0.99]))]
+                + [("y = f64(quantile(x0, 0.25))", [WHOLE], {}, lambda x, p: np.quantile(x, 0.25, axis=-1)), ("quantile(x0, 0.7)", [GAPS[:, :, :1]], {}, lambda x, p: x[..., 0])],
+    "median": [("median(x0)", [GAPS], {}, lambda x, p: np.median(x, -1)), ("median(x0, 1)", [GAPS_NAN], {}, lambda x, p: np.median(x, 1))],
+    "searchsorted": [(f"searchsorted(x0, x1{right})", [x, v], {}, lambda x, v, p, side=side: np.searchsorted(x, v, side))
+                     for right, side in (("", "left"), (", true", "right"), (", right = true", "right"))
+                     for x, v in ((TIES, SOUGHT), (TIES[:1], SOUGHT), (np.array([0.5, 2.0, np.inf, np.nan, np.nan]), LATE), (np.sort(WHOLE[0]), WHOLE),
+                                  (np.arange(64.0), normal(40) * 20))]
+                    + [("searchsorted(x0, x1)", [ROWS, normal(3, 4)], {}, lambda x, v, p: np.stack([np.searchsorted(a, b) for a, b in zip(x, v)]))],
+    "random_permutation": [("random_permutation(x0, 50)", [np.array(7)], {}, lambda k, p: np.argsort(unit(7, 50)[:50].astype(np.float32), kind="stable")),
+                           ("sort(random_permutation(x0, 33))", [np.array(-2)], {}, lambda k, p: np.arange(33))],
+}
+
+CASES = {**KINDS, **SUMS, **LAST, **ORDER, **DIAGONALS, **POSITIONS, **UNIQUE, **SORTING, **PRODUCTS, **PLACES}
 # Built for targets, too: those that more than one kernel makes.
 BUILT = ["gather_elements", "gather_nd", "tile", "roll", "pad_mode", "scatter_elements", "scatter_nd", "compress",
-         "argsort", "sort", "top_k", "einsum"]
+         "argsort", "sort", "top_k", "einsum", "quantile", "searchsorted"]

@@ -332,6 +332,26 @@ PARTS = {
     "roi_neighbours": [("(a, b, y, c) = roi_neighbours(x0, 4)", [PLACES], {}, lambda x, p: np.where(x < 0, 0, np.where(x >= 3, 0, x % 1)))],
 }
 
-CASES = {"resize": RESIZE, "grid_sample": GRIDS, "affine_grid": AFFINE, "roi_align": REGIONS, "roi_align_adaptive": ADAPTIVE, "max_roi_pool": LARGEST, **POOLING, **PARTS}
+# ---- What windows see ----
+
+
+def unfolded(x, window, stride, pad, dilation):
+    """Window by window, as PyTorch's unfold, in any number of dimensions"""
+    before, after = pad[:len(pad) // 2], pad[len(pad) // 2:]
+    x = np.pad(x, [(0, 0), (0, 0), *zip(before, after)])
+    counts = [(n - d * (k - 1) - 1) // s + 1 for n, k, s, d in zip(x.shape[2:], window, stride, dilation)]
+    seen = [x[(slice(None), slice(None), *(slice(i * s, i * s + d * (k - 1) + 1, d) for i, k, s, d in zip(at, window, stride, dilation)))]
+            for at in np.ndindex(*counts)]
+    return np.stack([part.reshape(len(x), -1) for part in seen], -1)
+
+
+UNFOLDED = [(call, [x], {}, lambda x, p, told=told: unfolded(x, *told)) for call, x, told in [
+    ("unfold(x0, 3)", normal(2, 3, 5, 6), ([3, 3], [1, 1], [0] * 4, [1, 1])),
+    ("unfold(x0, [3, 2], stride = [2, 1], pad = [1, 0, 2, 1], dilation = [1, 3])", normal(1, 2, 7, 8), ([3, 2], [2, 1], [1, 0, 2, 1], [1, 3])),
+    ("unfold(x0, 4, 3, pad = 1)", normal(2, 1, 11), ([4], [3], [1, 1], [1])),
+    ("unfold(x0, 2, pad = 1, dilation = 2)", normal(1, 2, 3, 4, 5), ([2] * 3, [1] * 3, [1] * 6, [2] * 3)),
+    ("unfold(x0, 1)", normal(1, 2, 3, 1), ([1, 1], [1, 1], [0] * 4, [1, 1]))]]
+
+CASES = {"resize": RESIZE, "grid_sample": GRIDS, "affine_grid": AFFINE, "roi_align": REGIONS, "roi_align_adaptive": ADAPTIVE, "max_roi_pool": LARGEST, **POOLING, **PARTS, "unfold": UNFOLDED}
 # Built for targets, too.
-BUILT = ["grid_sample", "affine_grid", "roi_align", "roi_align_adaptive", "max_roi_pool", "max_pool_indices", "max_unpool", "lp_pool", "adaptive_avg_pool"]
+BUILT = ["grid_sample", "affine_grid", "roi_align", "roi_align_adaptive", "max_roi_pool", "max_pool_indices", "max_unpool", "lp_pool", "adaptive_avg_pool", "unfold"]

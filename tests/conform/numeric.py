@@ -352,6 +352,30 @@ def shares(n, k):
 
 COUPLED = {"pairwise_coupling": [("pairwise_coupling(x0)", [shares(n, k)], {}, lambda r, p: coupled(r)) for n, k in ((5, 2), (7, 3), (4, 5))]}
 
-CASES = {**COUPLED, **ROUNDED, **TREES, **GAMMAS, **DRAWS, **SPECTRA, **MATRICES, **ARRANGED}
+# ---- The normal distribution ----
+
+
+def inverse_erf(x):
+    """By bisection, of erfc in the tails"""
+    if not abs(x) < 1:
+        return math.copysign(math.inf, x) if abs(x) == 1 else math.nan
+    low, high = 0.0, 7.0
+    for _ in range(200):
+        middle = (low + high) / 2
+        over = math.erfc(middle) < 1 - abs(x) if abs(x) > 0.5 else math.erf(middle) > abs(x)
+        low, high = (low, middle) if over else (middle, high)
+    return math.copysign(low, x)
+
+
+SHARES = np.concatenate([np.linspace(-1.25, 1.25, 101), [0.85, -0.85, 1 - 2**-53, -1 + 1e-12, 1e-300, -1e-9, np.nan]])
+NORMAL = {
+    "erfinv": [("erfinv(x0)", [SHARES], {}, lambda x, p: np.vectorize(inverse_erf)(x)),
+               ("y = f64(erfinv(f32(x0)))", [SHARES[:101]], {}, lambda x, p: np.vectorize(inverse_erf)(x.astype(np.float32)).astype(np.float32)),
+               ("y = grad(reduce_sum(erfinv(x0)), wrt = x0)", [SHARES[30:70]], {}, lambda x, p: np.exp(np.vectorize(inverse_erf)(x)**2) * math.sqrt(math.pi) / 2)],
+    "polynomial": [("polynomial(x0, [1.0, -2.0, 0.5])", [SHARES[:9]], {}, lambda x, p: 1 - 2 * x + x * x / 2),
+                   ("polynomial(x0, [3.0])", [np.float64(2)], {}, lambda x, p: 3.0)],
+}
+
+CASES = {**COUPLED, **ROUNDED, **TREES, **GAMMAS, **DRAWS, **SPECTRA, **MATRICES, **ARRANGED, **NORMAL}
 # Built for targets, too.
 BUILT = ["dft", "stft", "solve", "inverse", "lu", "determinant", "cholesky", "triangular_solve", "pairwise_coupling", "non_max_suppression"]
