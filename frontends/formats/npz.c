@@ -66,8 +66,13 @@ static unsigned char *read_member(Diag *diag, Str path, zip_t *archive, zip_uint
 {
     zip_stat_t status;
     zip_stat_init(&status);
-    if (zip_stat_index(archive, index, 0, &status) || !(status.valid & ZIP_STAT_SIZE) ||
-        status.size / DEFLATE_MOST > status.comp_size + 1) {
+    if (zip_stat_index(archive, index, 0, &status) == 0 && status.valid & ZIP_STAT_COMP_METHOD &&
+        status.comp_method != ZIP_CM_STORE && status.comp_method != ZIP_CM_DEFLATE) {
+        diag_file_error(diag, path, "it is compressed by method %u of zip; NumPy's are stored or deflated",
+                        status.comp_method);
+        return NULL;
+    }
+    if (!(status.valid & ZIP_STAT_SIZE) || status.size / DEFLATE_MOST > status.comp_size + 1) {
         diag_file_error(diag, path, "the archive is damaged");
         return NULL;
     }

@@ -1,7 +1,9 @@
 """Samples of many kinds for `nnc train`, in the working folder, and checkpoints that are damaged."""
 
+import io
 import json
 import sys
+import zipfile
 
 import numpy as np
 
@@ -47,3 +49,8 @@ else:
     np.savez("none.npz", x=x[:0], label=label[:0])
     np.savez("few.npz", x=x[:1], label=label[:1])
     open("empty.npz", "w").close()
+    with zipfile.ZipFile("packed.npz", "w", zipfile.ZIP_LZMA) as packed:
+        for name, array in (("x", x), ("label", label)):
+            file = io.BytesIO()
+            np.save(file, array)
+            packed.writestr(name + ".npy", file.getvalue())
