@@ -584,8 +584,8 @@ static bool asks_for_nan(const Expr *expr)
         return asks_for_nan(expr->arg[0]);
     if (expr->word == WORD_SELECT)
         return asks_for_nan(expr->arg[1]) || asks_for_nan(expr->arg[2]);
-    return (expr->word == WORD_EQ || expr->word == WORD_NE) && dtype_is_float(expr->arg[0]->dtype) &&
-           expr_eq(expr->arg[0], expr->arg[1]);
+    return (expr->word == WORD_EQ || expr->word == WORD_NE || expr->word == WORD_LE) &&
+           dtype_is_float(expr->arg[0]->dtype) && expr_eq(expr->arg[0], expr->arg[1]);
 }
 
 Str print_scalar(Printer *printer, const Expr *expr)

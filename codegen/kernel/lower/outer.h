@@ -11,6 +11,7 @@
 
 #define OUTER_ROWS       4
 #define OUTER_COLUMNS    8
+#define OUTER_FEW_ROWS   2    /* of convolutions: one output is left to windows, but where strides leave phases */
 #define OUTER_MOST_DEPTH 4096 /* steps of columns in scratch, as many as caches hold */
 
 typedef enum OuterKind { OUTER_PRODUCT, OUTER_CONVOLUTION, OUTER_WEIGHT } OuterKind;

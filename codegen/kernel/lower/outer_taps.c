@@ -56,7 +56,7 @@ bool outer_see_weight(Outer *o)
     for (uint32_t d = 0; d < conv->window.rank; d++)
         o->product.columns *= conv->window.dim[d].size;
     choose_chunk(o);
-    return o->product.rows >= OUTER_ROWS && o->product.depth >= FEW_PIXELS && o->product.depth <= OUTER_MOST_DEPTH;
+    return o->product.rows >= OUTER_FEW_ROWS && o->product.depth >= FEW_PIXELS && o->product.depth <= OUTER_MOST_DEPTH;
 }
 
 /* Of operand 1, the gradient of the convolution's result. */

@@ -17,7 +17,7 @@ bool outer_see_phase(Outer *o, uint32_t number)
         o->product.columns *= conv->window.dim[d].out;
         o->product.depth *= conv->window.dim[d].size;
     }
-    return o->product.rows >= OUTER_ROWS && o->product.depth <= OUTER_MOST_DEPTH;
+    return (o->product.rows >= OUTER_FEW_ROWS || o->phases > 1) && o->product.depth <= OUTER_MOST_DEPTH;
 }
 
 /* A weight: those of a row lie together. */
