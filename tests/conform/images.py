@@ -342,7 +342,7 @@ def unfolded(x, window, stride, pad, dilation):
     counts = [(n - d * (k - 1) - 1) // s + 1 for n, k, s, d in zip(x.shape[2:], window, stride, dilation)]
     seen = [x[(slice(None), slice(None), *(slice(i * s, i * s + d * (k - 1) + 1, d) for i, k, s, d in zip(at, window, stride, dilation)))]
             for at in np.ndindex(*counts)]
-    return np.stack([part.reshape(len(x), -1) for part in seen], -1)
+    return np.stack([part.reshape(len(x), x.shape[1] * np.prod(window)) for part in seen], -1)
 
 
 UNFOLDED = [(call, [x], {}, lambda x, p, told=told: unfolded(x, *told)) for call, x, told in [
@@ -350,6 +350,7 @@ UNFOLDED = [(call, [x], {}, lambda x, p, told=told: unfolded(x, *told)) for call
     ("unfold(x0, [3, 2], stride = [2, 1], pad = [1, 0, 2, 1], dilation = [1, 3])", normal(1, 2, 7, 8), ([3, 2], [2, 1], [1, 0, 2, 1], [1, 3])),
     ("unfold(x0, 4, 3, pad = 1)", normal(2, 1, 11), ([4], [3], [1, 1], [1])),
     ("unfold(x0, 2, pad = 1, dilation = 2)", normal(1, 2, 3, 4, 5), ([2] * 3, [1] * 3, [1] * 6, [2] * 3)),
+    ("unfold(x0, 2)", normal(0, 2, 3, 4), ([2, 2], [1, 1], [0] * 4, [1, 1])),
     ("unfold(x0, 1)", normal(1, 2, 3, 1), ([1, 1], [1, 1], [0] * 4, [1, 1]))]]
 
 CASES = {"resize": RESIZE, "grid_sample": GRIDS, "affine_grid": AFFINE, "roi_align": REGIONS, "roi_align_adaptive": ADAPTIVE, "max_roi_pool": LARGEST, **POOLING, **PARTS, "unfold": UNFOLDED}
