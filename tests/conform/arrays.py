@@ -353,6 +353,8 @@ PLACES = {
                      for right, side in (("", "left"), (", true", "right"), (", right = true", "right"))
                      for x, v in ((TIES, SOUGHT), (TIES[:1], SOUGHT), (np.array([0.5, 2.0, np.inf, np.nan, np.nan]), LATE), (np.sort(WHOLE[0]), WHOLE),
                                   (np.arange(64.0), normal(40) * 20))]
+                    + [("searchsorted([-0.5, 0.5, 2.0], x0)", [SOUGHT], {}, lambda v, p: np.searchsorted([-0.5, 0.5, 2.0], v)),
+                       ("searchsorted(x0, 2.0)", [TIES], {}, lambda x, p: np.searchsorted(x, 2.0))]
                     + [("searchsorted(x0, x1)", [ROWS, normal(3, 4)], {}, lambda x, v, p: np.stack([np.searchsorted(a, b) for a, b in zip(x, v)]))],
     "random_permutation": [("random_permutation(x0, 50)", [np.array(7)], {}, lambda k, p: np.argsort(unit(7, 50)[:50].astype(np.float32), kind="stable")),
                            ("sort(random_permutation(x0, 33))", [np.array(-2)], {}, lambda k, p: np.arange(33))],
