@@ -2,6 +2,8 @@
 
 #include "base/number.h"
 
+#include <math.h>
+
 const Var *index_var_new(Arena *arena, const char *name, int64_t low, int64_t high)
 {
     return arena_copy(arena, &(Var){name, low, high}, sizeof(Var));
@@ -72,6 +74,8 @@ const Expr *expr_cast(Arena *arena, DType dtype, const Expr *x)
 {
     if (x->dtype == dtype)
         return x;
+    if (x->kind == EXPR_NUMBER && dtype_is_float(x->dtype) && dtype_is_float(dtype) && isfinite(x->number))
+        return expr_number(arena, dtype, x->number);
     return keep(arena, (Expr){.kind = EXPR_CAST, .dtype = dtype, .arg = {x}});
 }
 
