@@ -31,9 +31,10 @@ typedef struct Axpy {
     Product product;
     DType dtype;                   /* of the sums */
     const Var *loop[MAX_RANK + 2]; /* over the batch, parts of columns, steps of a stream */
-    uint32_t sums;                 /* buffer: [rows][across] */
-    int64_t across;                /* columns of a part */
-    int64_t first, streams;        /* steps of the depth that are gone through now, cut into streams */
+    Index batch[MAX_RANK];
+    uint32_t sums;          /* buffer: [rows][across] */
+    int64_t across;         /* columns of a part */
+    int64_t first, streams; /* steps of the depth that are gone through now, cut into streams */
     Index column, row, depth;
     const Local *factor[MOST_ROWS * MOST_STREAMS]; /* [rows][streams]: of the left operand */
 } Axpy;
@@ -41,7 +42,7 @@ typedef struct Axpy {
 static const Expr *element(const Axpy *a, bool right)
 {
     Index position[MAX_RANK];
-    lower_product_position(a->lower, a->node, &a->product, right, a->loop, right ? a->column : a->row, a->depth,
+    lower_product_position(a->lower, a->node, &a->product, right, a->batch, right ? a->column : a->row, a->depth,
                            position);
     return expr_cast(a->lower->arena, a->dtype, lower_value(a->lower, a->node->in[right], position));
 }
@@ -182,8 +183,10 @@ static void make_loops(Axpy *a)
     const Shape *result = value_shape(a->lower->graph, a->node->out[0]);
     uint32_t batch = a->product.batch_rank;
     int64_t parts = choose_parts(a);
-    for (uint32_t i = 0; i < batch; i++)
+    for (uint32_t i = 0; i < batch; i++) {
         a->loop[i] = index_var_new(arena, lower_loop_names[i], 0, result->dim[i] - 1);
+        a->batch[i] = index_var(arena, a->loop[i]);
+    }
     a->across = a->product.columns / parts;
     a->loop[batch] = index_var_new(arena, "part", 0, parts - 1);
     set_streams(a, 0, least(MOST_STREAMS, a->product.depth), a->product.depth);
@@ -207,7 +210,7 @@ static bool follows_columns(Axpy *a)
     const Var *column = index_var_new(lower->arena, "column", 0, a->product.columns - 1);
     DType dtype = value_type(lower->graph, value)->dtype;
     int64_t step;
-    lower_product_position(lower, a->node, &a->product, true, a->loop, index_var(lower->arena, column), step_of(a, 0),
+    lower_product_position(lower, a->node, &a->product, true, a->batch, index_var(lower->arena, column), step_of(a, 0),
                            position);
     bool packs = a->dtype == DT_F32; /* what is constant, when compiling */
     return (!packs || dtype == DT_F32 || widen_is_narrow(dtype)) && !kernel_computes(lower, value) &&

@@ -84,16 +84,8 @@ static const Expr *conv_right(const Blocked *b, Index depth, Index column, Guard
 
 static const Expr *matmul_operand(const Blocked *b, bool right, Index across, Index depth)
 {
-    const Shape *shape = value_shape(b->lower->graph, b->node->in[right]);
-    bool has_across = right ? b->product.has_columns : b->product.has_rows;
-    bool depth_first = right && !b->product.transposed;
-    uint32_t leading = shape->rank - 1 - has_across;
     Index position[MAX_RANK];
-    for (uint32_t d = 0; d < leading; d++)
-        position[d] = shape->dim[d] == 1 ? index_constant(0) : b->batch[b->batch_rank - leading + d];
-    position[leading + (has_across && !depth_first)] = depth;
-    if (has_across)
-        position[leading + depth_first] = across;
+    lower_product_position(b->lower, b->node, &b->product, right, b->batch, across, depth, position);
     return fetch(b, b->node->in[right], position);
 }
 

@@ -346,14 +346,14 @@ uint32_t lower_panel_spans(int64_t columns, int64_t lanes, int64_t panels, Panel
 }
 
 void lower_product_position(const Lower *lower, const Node *node, const Product *product, bool right,
-                            const Var *const *loop, Index across, Index depth, Index *position)
+                            const Index *batch, Index across, Index depth, Index *position)
 {
     const Shape *shape = value_shape(lower->graph, node->in[right]);
     bool has_across = right ? product->has_columns : product->has_rows;
     bool depth_first = right && has_across && !product->transposed;
-    uint32_t batch = product->batch_rank, leading = shape->rank - 1 - has_across;
+    uint32_t batch_rank = product->batch_rank, leading = shape->rank - 1 - has_across;
     for (uint32_t i = 0; i < leading; i++)
-        position[i] = shape->dim[i] == 1 ? index_constant(0) : index_var(lower->arena, loop[batch - leading + i]);
+        position[i] = shape->dim[i] == 1 ? index_constant(0) : batch[batch_rank - leading + i];
     if (has_across)
         position[leading + depth_first] = across;
     position[leading + (has_across && !depth_first)] = depth;

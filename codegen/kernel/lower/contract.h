@@ -82,9 +82,9 @@ const Node *lower_pooling(const Lower *lower, const Kernel *kernel);
 ValueId lower_result_for_sums(const Lower *lower, const Node *anchor);
 
 /* Where a product's operand 0 is at [row, depth], or operand 1 at [column, depth]: `across` is the row or the column,
- * loop[i] goes through dimension i of the batch. */
+ * batch[i] is where dimension i of the batch is. */
 void lower_product_position(const Lower *lower, const Node *node, const Product *product, bool right,
-                            const Var *const *loop, Index across, Index depth, Index *position);
+                            const Index *batch, Index across, Index depth, Index *position);
 /* What an operand is in memory: itself, or narrow elements that the kernel widens. */
 ValueId lower_stored_operand(const Lower *lower, ValueId value);
 

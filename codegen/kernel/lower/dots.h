@@ -15,7 +15,8 @@ typedef struct Dots {
     const Node *node;
     Product product;
     const Var *loop[MAX_RANK + 2]; /* over the batch, rows, columns of a stream */
-    int64_t first;                 /* column of those that are gone through now: all in streams, or those left over */
+    Index batch[MAX_RANK];
+    int64_t first;      /* column of those that are gone through now: all in streams, or those left over */
     int64_t streams;    /* into which these are cut, read side by side: memory brings several faster than one */
     int64_t sums, kept; /* vectors of the depth in a round, of each stream; those that have sums of their own */
     Index column;

@@ -11,7 +11,7 @@
 static void operand_position(const Dots *d, bool right, Index depth, Index *position)
 {
     Index row = index_var(d->lower->arena, d->loop[d->product.batch_rank]);
-    lower_product_position(d->lower, d->node, &d->product, right, d->loop, right ? d->column : row, depth, position);
+    lower_product_position(d->lower, d->node, &d->product, right, d->batch, right ? d->column : row, depth, position);
 }
 
 /* Where one of the factors of scaled rows is, which may lie behind views. */
@@ -232,8 +232,10 @@ static void make_loops(Dots *d)
     Arena *arena = d->lower->arena;
     const Shape *result = value_shape(d->lower->graph, d->node->out[0]);
     uint32_t batch = d->product.batch_rank;
-    for (uint32_t i = 0; i < batch; i++)
+    for (uint32_t i = 0; i < batch; i++) {
         d->loop[i] = index_var_new(arena, lower_loop_names[i], 0, result->dim[i] - 1);
+        d->batch[i] = index_var(arena, d->loop[i]);
+    }
     d->loop[batch] = index_var_new(arena, "row", 0, d->product.rows - 1);
 }
 

@@ -8,9 +8,10 @@
  * vectors of them, if the sums are stored side by side.  So what follows in the kernel is done after that, one by one
  * from scratch.  The columns of a tile come into scratch first, step by step of the depth, and all rows go over them:
  * else each step would be a line of memory of its own, or, where it is the depth that follows, one for each column.
- * Each sum is added up in the order of the depth, as a window's.
+ * Each sum is added up in the order of the depth, as a window's; but of floats, where a tile has few sums and both
+ * operands follow the depth, in several strands: C compilers make vectors of them.
  *
- * Needs: a target without teams, operands of rank 2 or more.  Otherwise windows do it. */
+ * Needs: a target without teams.  Otherwise windows do it. */
 #include "kernel/lower/outer.h"
 
 #include <assert.h>
@@ -24,6 +25,11 @@
 #define BLOCK_ELEMENTS 32768
 
 #define MOST_PHASES 9 /* each has a text of its own */
+
+/* Sums and strands of them at once, as many as fill the registers of most machines. */
+#define MOST_SUMS    16
+#define MOST_STRANDS 8
+#define FEW_ROUNDS   2 /* of each strand */
 
 static bool see(Outer *o)
 {
@@ -45,7 +51,35 @@ static bool see(Outer *o)
     for (uint32_t p = least(o->phases, MOST_PHASES + 1); p-- > 0;)
         if (p == MOST_PHASES || !outer_see_phase(o, p))
             return false;
-    return o->product.has_rows && o->product.has_columns && o->product.depth && shape_elements(&type->shape);
+    /* C compilers make vectors of the sums of vectors of integers, in windows. */
+    bool matrices = o->product.has_rows && o->product.has_columns;
+    return (matrices || dtype_is_float(o->dtype)) && o->product.depth && shape_elements(&type->shape);
+}
+
+/* Do operands of floats follow the depth, so that vectors of it can be read? */
+static bool follows_depth(const Outer *o)
+{
+    const Target *target = o->lower->target;
+    return o->kind == OUTER_PRODUCT && dtype_is_float(o->dtype) && !target->small && !target->flash &&
+           (o->product.transposed || o->product.columns == 1);
+}
+
+/* A row leaves room for strands of fewer columns. */
+static void set_steps(Outer *o)
+{
+    o->full[0] = OUTER_ROWS;
+    o->full[1] = follows_depth(o) && o->product.rows == 1 ? OUTER_ROWS : OUTER_COLUMNS;
+}
+
+static uint32_t strands_of(const Outer *o)
+{
+    uint32_t strands = MOST_STRANDS;
+    if (!follows_depth(o) || o->brings)
+        return 1;
+    while (strands > 1 &&
+           (strands * o->size[0] * o->size[1] > MOST_SUMS || o->product.depth < FEW_ROUNDS * (int64_t)strands))
+        strands /= 2;
+    return strands;
 }
 
 /* Is there room for them?  Sums of integers whose depth follows in memory C compilers cut along that. */
@@ -66,14 +100,8 @@ static const Expr *element(const Outer *o, bool right, Index depth, Index across
 {
     if (o->kind != OUTER_PRODUCT)
         return o->kind == OUTER_WEIGHT ? outer_pixel_of_result(o, across) : outer_weight(o, depth, across);
-    const Shape *shape = value_shape(o->lower->graph, o->node->in[right]);
-    bool depth_first = right && !o->product.transposed;
-    uint32_t leading = shape->rank - 2;
     Index position[MAX_RANK];
-    for (uint32_t d = 0; d < leading; d++)
-        position[d] = shape->dim[d] == 1 ? index_constant(0) : o->batch[o->product.batch_rank - leading + d];
-    position[leading] = depth_first ? depth : across;
-    position[leading + 1] = depth_first ? across : depth;
+    lower_product_position(o->lower, o->node, &o->product, right, o->batch, across, depth, position);
     return expr_cast(o->lower->arena, o->dtype, lower_value(o->lower, o->node->in[right], position));
 }
 
@@ -120,8 +148,10 @@ static void product_position(const Outer *o, Index row, Index column, Index *pos
     uint32_t rank = o->product.batch_rank;
     for (uint32_t d = 0; d < rank; d++)
         position[d] = o->batch[d];
-    position[rank] = row;
-    position[rank + 1] = column;
+    if (o->product.has_rows)
+        position[rank++] = row;
+    if (o->product.has_columns)
+        position[rank] = column;
 }
 
 /* What follows the product in the kernel, for one element of the result. */
@@ -199,16 +229,59 @@ static Index open_depth(Outer *o)
     return index_var(o->lower->arena, k);
 }
 
+/* The sums of each strand to those of the first, in pairs, as a tree. */
+static void join_strands(const Outer *o, const Local *const *strand, uint32_t strands)
+{
+    Arena *arena = o->lower->arena;
+    for (uint32_t half = 1; half < strands; half *= 2)
+        for (uint32_t s = 0; s + half < strands; s += 2 * half)
+            for (int64_t i = 0; i < o->size[0]; i++)
+                for (int64_t j = 0; j < o->size[1]; j++) {
+                    Index x = index_constant(i), y = index_constant(j);
+                    stmt_assign(arena, o->lower->block, strand[s], x, y,
+                                expr_word(arena, WORD_ADD, o->dtype, expr_local_at(arena, strand[s], x, y),
+                                          expr_local_at(arena, strand[s + half], x, y), NULL));
+                }
+}
+
+/* A step of the depth for each strand, and to the first what is left. */
+static void add_in_strands(const Outer *o, const Local *const *strand, uint32_t strands)
+{
+    Lower *lower = o->lower;
+    Arena *arena = lower->arena;
+    Block *start = lower->block;
+    int64_t depth = o->product.depth, done = depth / strands * strands;
+    const Var *k = index_var_new(arena, "k", 0, done - strands);
+    lower_enter(lower, &stmt_for(arena, start, k, 0, done, strands, LOOP_IN_ORDER)->body);
+    for (uint32_t s = 0; s < strands; s++)
+        add_products(o, strand[s], index_add(arena, index_var(arena, k), index_constant(s)));
+    lower_leave(lower, start);
+    if (done < depth) {
+        const Var *rest = index_var_new(arena, "k", done, depth - 1);
+        lower_enter(lower, &stmt_for(arena, start, rest, done, depth, 1, LOOP_IN_ORDER)->body);
+        add_products(o, strand[0], index_var(arena, rest));
+        lower_leave(lower, start);
+    }
+    join_strands(o, strand, strands);
+}
+
 static void tile(Outer *o)
 {
     static const char *const name[2][2] = {{"acc", "side"}, {"foot", "corner"}}; /* may stand in one block */
     Lower *lower = o->lower;
     Arena *arena = lower->arena;
-    const Local *acc = lower_registers(lower, name[o->rest[0]][o->rest[1]], o->dtype, false, o->size[0], o->size[1]);
+    const Local *strand[MOST_STRANDS], *acc;
+    uint32_t strands = strands_of(o);
 
-    stmt_local(arena, lower->block, acc, expr_number(arena, o->dtype, 0));
+    for (uint32_t s = 0; s < strands; s++) {
+        strand[s] = lower_registers(lower, name[o->rest[0]][o->rest[1]], o->dtype, false, o->size[0], o->size[1]);
+        stmt_local(arena, lower->block, strand[s], expr_number(arena, o->dtype, 0));
+    }
+    acc = strand[0];
     Block *outer = lower->block;
-    if (!o->phases || !convolution_phase_is_empty(&o->phase))
+    if (strands > 1)
+        add_in_strands(o, strand, strands);
+    else if (!o->phases || !convolution_phase_is_empty(&o->phase))
         add_products(o, acc, open_depth(o));
     lower_leave(lower, outer);
     if (o->stages) {
@@ -284,7 +357,7 @@ static void fill_tiles(Outer *o, bool columns)
 /* Tiles of `step` rows of the block, or columns, and one of what is left; those of the other are inside, or around. */
 static void cut(Outer *o, bool columns)
 {
-    int64_t extent = columns ? o->product.columns : o->rows, step = columns ? OUTER_COLUMNS : OUTER_ROWS;
+    int64_t extent = columns ? o->product.columns : o->rows, step = o->full[columns];
     LoopKind kind = o->kind == OUTER_WEIGHT && !columns ? LOOP_SERIAL : LOOP_PARALLEL; /* they fill scratch */
     Block *start = o->lower->block;
     for (int part = 0; part < 2; part++) {
@@ -384,6 +457,7 @@ static void outer_lower(Lower *lower)
     bool offered = see(&o);
     assert(offered && "what was offered is offered again");
     (void)offered;
+    set_steps(&o);
     o.stages = stores_apart(&o);
     if (o.stages)
         o.sums = lower_scratch(lower, 0);

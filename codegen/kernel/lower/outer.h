@@ -24,7 +24,8 @@ typedef struct Outer {
     DType dtype;     /* of sums */
     Index batch[MAX_RANK];
     Index first[2];  /* row and column of the tile */
-    int64_t size[2]; /* rows and columns of it */
+    int64_t size[2]; /* rows and columns of it, ... */
+    int64_t full[2]; /* which are so many but for the last ones */
     bool rest[2];    /* is it what is left of them? */
     bool brings;     /* columns of a tile are [depth][OUTER_COLUMNS] in ... */
     uint32_t panel;  /* this buffer, for ... */
