@@ -4,6 +4,8 @@
 #include "base/number.h"
 #include "kernel/lower/contract.h"
 
+#include <assert.h>
+
 /* Can the loads of a nested block, and its locals, be vectors over var? */
 bool block_nested_vectorizes(const Block *block, const Var *var)
 {
@@ -104,67 +106,114 @@ static uint32_t innermost(const Nest *nest, bool of_row)
     return d;
 }
 
-#define FEW_INSIDE 4 /* columns, for which a loop of their own is not worth its text */
+/* Columns for which a loop of their own is not worth its text; rows and columns of a convolution. */
+#define FEW_INSIDE       4
+#define FEW_CONVOLUTIONS 8
 
 typedef struct Range {
     int64_t begin, end;
+    bool whole; /* no window sticks out of the image, or nobody asks */
 } Range;
 
-/* The columns of a pool's result: those whose windows stick out before the image, those inside, those behind.  Inside
- * no tap is tested, so that C compilers unroll the windows. */
-static uint32_t cut_columns(const Lower *lower, const Node *anchor, int64_t columns, Range range[3])
+/* What slides over an image, whose borders may have loops of their own. */
+static bool slides(const Lower *lower, const Node *anchor, Window *window)
 {
-    range[0] = (Range){0, columns};
-    if (lower->target->dialect != DIALECT_VECTOR || lower->target->small || node_is_contraction(lower->graph, anchor))
-        return 1;
+    const Target *target = lower->target;
+    Convolution conv;
+    if (target->small || target->team) /* threads of a GPU test what they read */
+        return false;
+    if (node_is_contraction(lower->graph, anchor)) {
+        bool convolves = !target->flash && convolution_of(lower->graph, anchor, &conv);
+        *window = convolves ? conv.window : (Window){0};
+        return convolves;
+    }
     Reduction reduction = reduction_of(lower->graph, anchor);
-    if (!reduction.has_window || (reduction.kind != REDUCE_VALUES && reduction.kind != REDUCE_MEAN))
+    *window = reduction.window;
+    return target->dialect == DIALECT_VECTOR && reduction.has_window &&
+           (reduction.kind == REDUCE_VALUES || reduction.kind == REDUCE_MEAN);
+}
+
+/* The positions in a dimension of the result whose windows stick out before the image, those inside, those behind.
+ * Inside no tap is tested, so that C compilers unroll the windows.  Returns how many ranges that are. */
+static uint32_t cut_dimension(const WindowDimension *d, int64_t extent, int64_t few, Range range[3])
+{
+    int64_t room = d->in + d->before - window_span(d); /* where the last window inside begins */
+    int64_t begin = ceil_div(d->before, d->stride), end = room < 0 ? 0 : least(extent, room / d->stride + 1);
+    if (end - begin < few) {
+        range[0] = (Range){0, extent, true};
         return 1;
-    const WindowDimension *d = &reduction.window.dim[reduction.window.rank - 1];
-    int64_t room = d->in + d->before - d->size; /* where the last window inside begins */
-    if (room < 0 || d->dilation != 1)
-        return 1;
-    int64_t begin = ceil_div(d->before, d->stride), end = least(columns, room / d->stride + 1);
-    if (end - begin < FEW_INSIDE)
-        return 1;
+    }
     uint32_t count = 0;
     if (begin > 0)
-        range[count++] = (Range){0, begin};
-    range[count++] = (Range){begin, end};
-    if (end < columns)
-        range[count++] = (Range){end, columns};
+        range[count++] = (Range){0, begin, false};
+    range[count++] = (Range){begin, end, true};
+    if (end < extent)
+        range[count++] = (Range){end, extent, false};
     return count;
 }
 
-/* The rows of vectors of channels at each column of an image. */
-static void window_column(Lower *lower, WindowRow *row, uint32_t column, const Range *range)
+static uint32_t cut_columns(const Lower *lower, const Node *anchor, int64_t columns, Range range[3])
 {
-    Block *outer = lower->block;
-    row->loop[column] = index_constant(range->begin);
-    if (range->end - range->begin > 1) {
-        const Var *var = index_var_new(lower->arena, lower_loop_names[column], range->begin, range->end - 1);
-        row->loop[column] = index_var(lower->arena, var);
-        lower->block = &stmt_for(lower->arena, outer, var, range->begin, range->end, 1, LOOP_PARALLEL)->body;
-    }
-    window_row(lower, row);
-    lower_leave(lower, outer);
+    Window window;
+    int64_t few = node_is_contraction(lower->graph, anchor) ? FEW_CONVOLUTIONS : FEW_INSIDE;
+    range[0] = (Range){0, columns, true};
+    return slides(lower, anchor, &window) ? cut_dimension(&window.dim[window.rank - 1], columns, few, range) : 1;
+}
+
+/* A loop over what is in the range of a dimension, which is entered, or the only position. */
+static Index open_range(Lower *lower, uint32_t dimension, const Range *range)
+{
+    if (range->end - range->begin == 1)
+        return index_constant(range->begin);
+    const Var *var = index_var_new(lower->arena, lower_loop_names[dimension], range->begin, range->end - 1);
+    lower_enter(lower, &stmt_for(lower->arena, lower->block, var, range->begin, range->end, 1, LOOP_PARALLEL)->body);
+    return index_var(lower->arena, var);
 }
 
 /* Columns that are rows of vectors of channels, or vectors themselves. */
-static void window_columns(Lower *lower, WindowRow *row, uint32_t column)
+static void window_columns(Lower *lower, WindowRow *row, uint32_t column, bool cuts)
 {
-    Range range[3];
-    bool cuts = column != row->along || row->along + 1 == row->nest->rank; /* else these are other dimensions */
-    uint32_t count = cuts ? cut_columns(lower, row->anchor, row->nest->extent[column], range) : 1;
-    if (!cuts)
-        range[0] = (Range){0, row->count};
-    for (uint32_t i = 0; i < count; i++)
+    Range range[3] = {{0, column == row->along ? row->count : row->nest->extent[column], true}};
+    uint32_t count = cuts ? cut_columns(lower, row->anchor, range[0].end, range) : 1;
+    Block *start = lower->block;
+    for (uint32_t i = 0; i < count; i++) {
         if (column == row->along) {
             row->first = range[i].begin;
             row->count = range[i].end - range[i].begin;
-            window_row(lower, row);
         } else
-            window_column(lower, row, column, &range[i]);
+            row->loop[column] = open_range(lower, column, &range[i]);
+        window_row(lower, row);
+        lower_leave(lower, start);
+    }
+}
+
+/* The rows of a convolution's result, of which those whose windows stick out of the image have loops of their own: in
+ * the others windows are of one height.  NONE where nothing is cut. */
+static uint32_t rows_to_cut(const Lower *lower, const Node *anchor, const Nest *nest, uint32_t along)
+{
+    Window window;
+    bool cuts = node_is_contraction(lower->graph, anchor) && slides(lower, anchor, &window) && window.rank > 1 &&
+                along + 1 == nest->rank && value_shape(lower->graph, anchor->out[0])->rank == nest->rank;
+    return cuts ? along - 1 : NONE;
+}
+
+static void window_rows(Lower *lower, WindowRow *row, uint32_t rows)
+{
+    Window window;
+    Range range[3];
+    Block *start = lower->block;
+    bool known = slides(lower, row->anchor, &window);
+    assert(known && "it is what rows are cut of");
+    (void)known;
+    uint32_t count = cut_dimension(&window.dim[window.rank - 2], row->nest->extent[rows], FEW_CONVOLUTIONS, range);
+    int64_t columns = row->count;
+    for (uint32_t i = 0; i < count; i++) {
+        row->loop[rows] = open_range(lower, rows, &range[i]);
+        row->first = 0;
+        row->count = columns;
+        window_columns(lower, row, row->along, range[i].whole);
+        lower_leave(lower, start);
+    }
 }
 
 /* Loops over the result; where `image` and `row` are given, over the part of one row. */
@@ -181,17 +230,19 @@ static void window_nest(Lower *lower, const Node *anchor, const Index *image, co
     }
     uint32_t along = innermost(&nest, image || row);
     uint32_t column = type->layout.block && along + 1 == nest.rank ? along - 1 : along;
+    uint32_t rows = image || row ? NONE : rows_to_cut(lower, anchor, &nest, along);
     for (uint32_t d = 0; d < nest.rank; d++) {
-        if (d == along || d == column)
+        if (d == along || d == column || d == rows)
             continue;
-        const Var *var = index_var_new(lower->arena, lower_loop_names[d], 0, nest.extent[d] - 1);
         const Index *given = d == 0 ? image : d == 2 ? row : NULL;
-        loop[d] = given ? *given : index_var(lower->arena, var);
-        if (!given && nest.extent[d] > 1)
-            lower->block = &stmt_for(lower->arena, lower->block, var, 0, nest.extent[d], 1, LOOP_PARALLEL)->body;
+        loop[d] = given ? *given : open_range(lower, d, &(Range){0, nest.extent[d], true});
     }
-    WindowRow rows = {anchor, &nest, loop, along, 0, nest.extent[along]};
-    window_columns(lower, &rows, column);
+    WindowRow all = {anchor, &nest, loop, along, 0, nest.extent[along]};
+    bool cuts = column != along || along + 1 == nest.rank; /* else these are other dimensions */
+    if (rows != NONE)
+        window_rows(lower, &all, rows);
+    else
+        window_columns(lower, &all, column, cuts);
     lower_leave(lower, start);
 }
 
