@@ -158,7 +158,7 @@ bool infer_check_class(Graph *graph, NodeId node, uint32_t i, DTypeClass class)
 bool infer_check_same_dtype(Graph *graph, NodeId node, uint32_t i, uint32_t j)
 {
     if (infer_in_type(graph, node, i)->dtype != infer_in_type(graph, node, j)->dtype)
-        return infer_fail(graph, node, "dtypes differ: " STR_FMT ", " STR_FMT,
+        return infer_fail(graph, node, "dtypes differ (cast one): " STR_FMT ", " STR_FMT,
                           STR_ARG(infer_show_operand(graph, node, i)), STR_ARG(infer_show_operand(graph, node, j)));
     return true;
 }

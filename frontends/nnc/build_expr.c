@@ -210,6 +210,25 @@ static bool is_decided(TokenKind op, const Thing *x) /* `false and ...` */
     return x->kind == THING_CONST && x->c.kind == C_BOOL && ((op == T_AND && !x->c.i) || (op == T_OR && x->c.i));
 }
 
+/* Integers to a whole power: a product of squares. */
+static Thing integer_power(Builder *b, ValueId x, int64_t n, Place place)
+{
+    ValueId product = NONE;
+    for (ValueId square = x; n > 0; n /= 2) {
+        if (n % 2)
+            product = product == NONE ? square : build_value(b, OP_MUL, (ValueId[]){product, square}, 2, NULL, place);
+        if (n > 1)
+            square = build_value(b, OP_MUL, (ValueId[]){square, square}, 2, NULL, place);
+    }
+    return build_thing_value(b, product);
+}
+
+static bool is_whole_power(const Builder *b, TokenKind op, const Thing *x, const Thing *n)
+{
+    return op == T_POWER && x->kind == THING_VALUE && dtype_is_int(value_type(b->frame->graph, x->value)->dtype) &&
+           n->kind == THING_CONST && n->c.kind == C_INT && n->c.i > 0;
+}
+
 static Thing eval_binary(Builder *b, const AstExpr *expr)
 {
     Place at[2] = {expr->left->place, expr->right->place};
@@ -227,6 +246,8 @@ static Thing eval_binary(Builder *b, const AstExpr *expr)
         return const_binary(b, expr->op, &x[0].c, &x[1].c, expr->place, &c) ? build_thing_const(c) : build_thing_bad();
     if (x[0].kind == THING_LIST || x[1].kind == THING_LIST)
         return build_list_operator(b, expr->op, x[0], x[1], expr->place);
+    if (is_whole_power(b, expr->op, &x[0], &x[1]))
+        return integer_power(b, x[0].value, x[1].c.i, expr->place);
     Thing result = build_operator(b, operator_op(expr->op), x, at, 2, expr->place);
     if (expr->op == T_SLASH2 && result.kind == THING_VALUE &&
         dtype_is_float(value_type(b->frame->graph, result.value)->dtype))

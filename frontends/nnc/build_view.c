@@ -47,6 +47,20 @@ static bool cut_range(Builder *b, const AstPick *pick, uint32_t axis, int64_t ex
     return true;
 }
 
+/* Does one stand where NumPy makes a new dimension? */
+static bool has_new_dimension(const AstExpr *expr)
+{
+    bool has = false;
+    for (uint32_t i = 0; i < expr->count; i++) {
+        const AstPick *pick = &expr->u.pick[i];
+        const AstExpr *index = pick->kind == AST_PICK_INDEX ? pick->begin : NULL;
+        has |= index && index->kind == AST_CONST && index->u.constant->kind == C_NONE;
+        has |= index && index->kind == AST_NAME &&
+               (str_is(index->name->text, "None") || str_is(index->name->text, "newaxis"));
+    }
+    return has;
+}
+
 static bool cut_all(Builder *b, const AstExpr *expr, const Shape *shape, Cut *cut)
 {
     uint32_t axis = 0, rest = 0;
@@ -55,7 +69,8 @@ static bool cut_all(Builder *b, const AstExpr *expr, const Shape *shape, Cut *cu
     if (rest > 1)
         return build_complain(b, expr->place, "'...' stands once");
     if (expr->count - rest > shape->rank)
-        return build_complain(b, expr->place, "%u indices for %u dimensions", expr->count - rest, shape->rank);
+        return build_complain(b, expr->place, "%u indices for %u dimensions%s", expr->count - rest, shape->rank,
+                              has_new_dimension(expr) ? "; unsqueeze(x, 0) makes new ones" : "");
     for (uint32_t i = 0; i < expr->count; i++) {
         const AstPick *pick = &expr->u.pick[i];
         if (pick->kind == AST_PICK_REST) {

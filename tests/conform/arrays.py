@@ -360,7 +360,22 @@ PLACES = {
                            ("sort(random_permutation(x0, 33))", [np.array(-2)], {}, lambda k, p: np.arange(33))],
 }
 
-CASES = {**KINDS, **SUMS, **LAST, **ORDER, **DIAGONALS, **POSITIONS, **UNIQUE, **SORTING, **PRODUCTS, **PLACES}
+CORNERS = np.array([-3.0, -1, 0.5, 0.5, 2, 7])
+MADE = {
+    "linspace": [(f"y = linspace({a}, {b}, {n}, f64)", [], {}, lambda p, a=a, b=b, n=n: np.linspace(a, b, n)) for a, b, n in ((0, 1, 11), (3.5, -2, 6), (2, 9, 1), (0, 1, 0), (-1, 1, 2))]
+    + [("y = f64(linspace(0, 1, 7))", [], {}, lambda p: np.linspace(0, 1, 7).astype(np.float32).astype(float)),
+       ("y = linspace(0.1, 0.7, 50, f64)[-1]", [], {}, lambda p: np.array(0.7))],
+    "trace": [(f"trace(x0, {k})", [normal(2, 4, 5)], {}, lambda x, p, k=k: np.trace(x, k, -2, -1)) for k in (0, 1, -2)],
+    "outer": [("outer(x0, x1)", [normal(4), normal(5)], {}, lambda x, y, p: np.outer(x, y)),
+              ("outer(x0, x1)", [normal(2, 4), normal(2, 5)], {}, lambda x, y, p: np.einsum("bi,bj->bij", x, y))],
+    "interp": [("interp(x0, x1, x2)", [x, CORNERS[[0, 1, 2, 4, 5]], v], {}, lambda x, at, v, p: np.interp(x, at, v))
+               for v in (normal(5),) for x in (normal(4, 6) * 3, np.array([-1.0, 7, 2, np.inf, -np.inf, np.nan]))]
+    + [("interp(x0, x1, x2)", [normal(6), np.array([2.0]), np.array([5.0])], {}, lambda x, at, v, p: np.full(6, 5.0)),
+       ("grad(reduce_sum(interp(x0, x1, x2)), wrt = x0)", [np.array([-5.0, -2, 0.6, 6, 9, 0.5]), CORNERS[[0, 1, 2, 4, 5]], np.arange(5) ** 2.0], {},
+        lambda x, at, v, p: np.array([0, 0.5, 5 / 1.5, 7 / 5, 0, 5 / 1.5]))],
+}
+
+CASES = {**MADE, **KINDS, **SUMS, **LAST, **ORDER, **DIAGONALS, **POSITIONS, **UNIQUE, **SORTING, **PRODUCTS, **PLACES}
 # Built for targets, too: those that more than one kernel makes.
 BUILT = ["gather_elements", "gather_nd", "tile", "roll", "pad_mode", "scatter_elements", "scatter_nd", "compress",
-         "argsort", "sort", "top_k", "einsum", "quantile", "searchsorted"]
+         "argsort", "sort", "top_k", "einsum", "quantile", "searchsorted", "interp"]

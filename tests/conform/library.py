@@ -23,6 +23,7 @@ import numpy as np
 import arrays
 import images
 import learning
+import matrices
 import numeric
 from generators import unit
 
@@ -415,6 +416,7 @@ CASES = {
     **arrays.CASES,
     **images.CASES,
     **numeric.CASES,
+    **matrices.CASES,
 }
 
 
@@ -464,7 +466,7 @@ first_steps_with_l1()
 means_of_narrow_floats()
 first_steps_of_narrow_floats()
 # Built for targets, too.
-BUILT = ["rnn", "lstm", "gru", "cross_entropy", *learning.CASES, *arrays.BUILT, *images.BUILT, *numeric.BUILT]
+BUILT = ["rnn", "lstm", "gru", "cross_entropy", *learning.CASES, *arrays.BUILT, *images.BUILT, *numeric.BUILT, *matrices.BUILT]
 
 
 def save_weights(path, params):

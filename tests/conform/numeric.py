@@ -1,4 +1,4 @@
-"""What library.py asks of spectra, matrices, boxes, and draws of classes: cases as there."""
+"""What library.py asks of spectra, boxes, and draws of classes: cases as there."""
 
 import math
 
@@ -84,90 +84,6 @@ SPECTRA = {
     "turns": [("(y, s) = turns(5, 3, 4, f64)", [], {}, lambda p: np.cos(2 * np.pi * np.outer(np.arange(3), np.arange(4)) / 5)),
               ("(c, y) = turns(5, 3, 4, f64)", [], {}, lambda p: np.sin(2 * np.pi * np.outer(np.arange(3), np.arange(4)) / 5))],
 }
-
-# ---- Matrices ----
-
-SIZES = (1, 2, 3, 7)
-SQUARE = {n: normal(2, 3, n, n) for n in SIZES}
-SQUARE[3][0, 0] = [[0, 2, 1], [1, 0, 3], [2, 1, 0]]  # not without pivots
-POSITIVE = {n: a @ a.swapaxes(-1, -2) + np.eye(n) for n, a in SQUARE.items()}
-LARGE = normal(2, 70, 70)  # three blocks, and rows for the last
-SINGULAR = np.array([[[1.0, 2], [2, 4]], [[0, 0], [0, 0]], [[0, 1], [1, 0]]])
-
-LAST = np.array([[[0.0, 0, 0], [0, 2, 3], [0, 5, 7]], [[0, 0, 0], [0, 1, 2], [0, 2, 4]]])
-
-
-def adjugate(a):
-    """By the minors."""
-    if a.ndim > 2:
-        return np.stack([adjugate(m) for m in a])
-    pairs = [[(-1) ** (i + j) * np.linalg.det(np.delete(np.delete(a, j, 0), i, 1)) for j in range(len(a))] for i in range(len(a))]
-    return np.array(pairs).reshape(a.shape)
-
-
-def cholesky_change(a, v):
-    """Of the lower L as symmetric a changes by v, of which the lower half counts (Murray 2016)"""
-    l, v = np.linalg.cholesky(a), np.tril(v) + np.tril(v, -1).T
-    p = np.linalg.solve(l, np.linalg.solve(l, v).T)
-    return l @ (np.tril(p) - np.diag(np.diag(p)) / 2)
-
-
-def triangle(a, lower, unit):
-    t = np.tril(a, -unit) if lower else np.triu(a, unit)
-    return t + unit * np.eye(a.shape[-1])
-
-
-# Gradients of their own, differentiated once more: forward mode.
-CHANGES = {
-    "solve": [("jvp(solve(x0, x1), wrt = [x0, x1], tangent = [x2, x3])", [a, normal(n, 2), normal(n, n), normal(n, 2)], {},
-               lambda a, b, v, u, p: np.linalg.solve(a, u - v @ np.linalg.solve(a, b))) for n, a in ((3, SQUARE[3][0, 0]), (70, LARGE[0]))],
-    "inverse": [("jvp(inverse(x0), x0, x1)", [SQUARE[7][0, 0], normal(7, 7)], {}, lambda a, v, p: -np.linalg.inv(a) @ v @ np.linalg.inv(a))],
-    "determinant": [("jvp(determinant(x0), x0, x1)", [a, normal(n, n)], {}, lambda a, v, p: np.linalg.det(a) * np.trace(np.linalg.solve(a, v)))
-                    for n, a in ((3, SQUARE[3][0, 0]), (9, LARGE[0, :9, :9]))],
-    "log_determinant": [("jvp(log_determinant(x0), x0, x1)", [LARGE[0], normal(70, 70)], {}, lambda a, v, p: np.trace(np.linalg.solve(a, v)))],
-    "cholesky": [("jvp(cholesky(x0), x0, x1)", [a, normal(len(a), len(a))], {}, lambda a, v, p: cholesky_change(a, v))
-                 for a in (POSITIVE[3][0, 0], LARGE[0] @ LARGE[0].T + np.eye(70))],
-    "triangular_solve": [("jvp(triangular_solve(x0, x1), wrt = [x0, x1], tangent = [x2, x3])", [SQUARE[3][0, 0] + 9 * np.eye(3), normal(3, 4), normal(3, 3), normal(3, 4)], {},
-                          lambda a, b, v, u, p: np.linalg.solve(np.tril(a), u - np.tril(v) @ np.linalg.solve(np.tril(a), b)))],
-}
-
-MATRICES = {
-    "solve": [("solve(x0, x1)", [a, normal(2, 3, n, m)], {}, lambda a, b, p: np.linalg.solve(a, b)) for n, a in SQUARE.items() for m in (1, 4)]
-    + [("solve(x0, x1)", [SQUARE[3][0, 1], normal(3, 2)], {}, lambda a, b, p: np.linalg.solve(a, b)),
-       ("solve(x0, x1)", [LARGE, normal(2, 70, 3)], {}, lambda a, b, p: np.linalg.solve(a, b)),
-       ("solve(x0, x1)", [SQUARE[2] * 1e-200, normal(2, 3, 2, 1)], {}, lambda a, b, p: np.linalg.solve(a, b)),
-       ("solve(x0, x1)", [SINGULAR, np.ones((3, 2, 1))], {}, lambda a, b, p: np.array([[[np.nan]] * 2, [[np.nan]] * 2, [[1.0]] * 2]))],
-    "inverse": [("inverse(x0)", [a], {}, lambda a, p: np.linalg.inv(a)) for a in [*SQUARE.values(), LARGE]],
-    "lu": [("(f, at, place) = lu(x0); y = (tril(f, -1) + eye(%d, dtype = f64)) @ triu(f) - gather_nd(x0, unsqueeze(at, 2), batch = 1)" % a.shape[-1], [a], {},
-            lambda a, p: np.zeros(a.shape)) for a in [SQUARE[1][0], SQUARE[7][0], LARGE]]
-    + [("(f, at, place) = lu(x0); y = gather_elements(place, at, 1)", [LARGE], {}, lambda a, p: np.tile(np.arange(70), (2, 1))),
-       ("(f, at, place) = lu(x0); y = reduce_max(abs(tril(f, -1))) <= 1.0", [LARGE], {}, lambda a, p: np.array(True))],
-    "lu_solve": [("(f, at, place) = lu(x0); y = lu_solve(x0, x1, f, at, place, true)", [a, normal(2, n, 3)], {}, lambda a, b, p: np.linalg.solve(a.swapaxes(1, 2), b))
-                 for n, a in [(3, SQUARE[3][0, :2]), (70, LARGE)]],
-    "matrix_transpose": [("matrix_transpose(x0)", [normal(2, 3, 4)], {}, lambda a, p: a.swapaxes(1, 2))],
-    "matrix_blocks": [(f"(p, blocks) = matrix_blocks({n}); y = i64(p) * 100 + blocks", [], {}, lambda p, y=y: np.array(y)) for n, y in ((1, 101), (32, 3201), (33, 1702), (70, 2403))],
-    "matrix_widen": [("matrix_widen(x0, 3)", [np.ones((2, 2))], {}, lambda a, p: np.array([[[1.0, 1, 0], [1, 1, 0], [0, 0, 1]]]))],
-    "substitute": [("substitute(x0, x1, true, false)", [SQUARE[3][0] + 9 * np.eye(3), normal(3, 3, 2)], {}, lambda a, b, p: np.linalg.solve(np.tril(a), b))],
-    "permutation_sign": [("permutation_sign(x0, f64)", [np.array([[0, 1, 2], [2, 1, 0], [1, 2, 0]])], {}, lambda q, p: np.array([1.0, -1, 1]))],
-    "determinant": [("determinant(x0)", [a], {}, lambda a, p: np.linalg.det(a)) for a in [*SQUARE.values(), SINGULAR, SQUARE[2][0, 0], LARGE / 8]]
-    + [("determinant(x0)", [np.array([[np.nan, 1], [1, 0]])], {}, lambda a, p: np.array(np.nan))],
-    "log_determinant": [("log_determinant(x0)", [a], {}, lambda a, p: np.linalg.slogdet(a)[1]) for a in [SQUARE[1], SQUARE[3], LARGE, LARGE * 1e-20]],
-    "adjugate": [("adjugate(x0)", [a], {}, lambda a, p: adjugate(a)) for a in [*SQUARE.values(), SINGULAR, SQUARE[3][0, 0], np.diag([0.0, 1, 2])]],
-    "adjugate_last": [("(x, y) = adjugate_last(x0, full(2, [2, 1, 1], i64))", [LAST], {}, lambda a, p: np.linalg.det(a[:, 1:, 1:]).reshape(2, 1, 1)),
-                      ("(y, d) = adjugate_last(x0, full(2, [2, 1, 1], i64))", [LAST], {}, lambda a, p: np.pad(adjugate(a[:, 1:, 1:]), ((0, 0), (1, 0), (1, 0))))],
-    "rounding": [("x0 * rounding(x0.dtype)", [np.ones(1)], {}, lambda a, p: np.array([np.finfo(float).eps]))],
-    "cholesky": [("cholesky(x0)", [a], {}, lambda a, p: np.linalg.cholesky(a)) for a in [*POSITIVE.values(), LARGE @ LARGE.swapaxes(1, 2) + np.eye(70)]]
-    + [("tril(cholesky(x0))[:, 0]", [np.array([[4.0, 7], [2, -9]])], {}, lambda a, p: np.array([2.0, 1])),
-       ("cholesky(x0)[1:, 1:]", [np.array([[4.0, 7], [2, -9]])], {}, lambda a, p: np.array([[np.nan]]))],
-    "triangular_solve": [(f"triangular_solve(x0, x1, {str(lower).lower()}, {str(unit).lower()})", [a / 4 + 2 * np.eye(n), normal(2, 3, n, 2)], {},
-                          lambda a, b, p, lower=lower, unit=unit: np.linalg.solve(triangle(a, lower, unit), b))
-                         for n, a in SQUARE.items() for lower in (True, False) for unit in (False, True)]
-    + [(f"triangular_solve(x0, x1, {str(lower).lower()}, {str(unit).lower()})", [LARGE / 40 + 2 * np.eye(70), normal(2, 70, 5)], {},
-        lambda a, b, p, lower=lower, unit=unit: np.linalg.solve(triangle(a, lower, unit), b)) for lower in (True, False) for unit in (False, True)],
-}
-
-for name, cases in CHANGES.items():
-    MATRICES[name] += cases
 
 # ---- Boxes ----
 
@@ -376,6 +292,6 @@ NORMAL = {
                    ("polynomial(x0, [3.0])", [np.float64(2)], {}, lambda x, p: 3.0)],
 }
 
-CASES = {**COUPLED, **ROUNDED, **TREES, **GAMMAS, **DRAWS, **SPECTRA, **MATRICES, **ARRANGED, **NORMAL}
+CASES = {**COUPLED, **ROUNDED, **TREES, **GAMMAS, **DRAWS, **SPECTRA, **ARRANGED, **NORMAL}
 # Built for targets, too.
-BUILT = ["dft", "stft", "solve", "inverse", "lu", "determinant", "cholesky", "triangular_solve", "pairwise_coupling", "non_max_suppression"]
+BUILT = ["dft", "stft", "pairwise_coupling", "non_max_suppression"]

@@ -350,8 +350,8 @@ def nodes_that_misfit_are_all_listed(t):
     t.write(m)
     expect(t.run("import", "m.onnx", status=1).splitlines(),
            "m.onnx: error: 5 of 8 nodes are not supported", "note: node 1 MatMul '/mm', opset 17: matmul: inner extents differ: h is f32[2, 3], h is f32[2, 3]",
-           "note: node 2 Nope, opset 17: the op is not known", "note: node 3 Add, opset 17: add: dtypes differ: x is f32[2, 3], i is i64[3]",
-           "note: node 5 Add, opset 17: add: dtypes differ: x is f32[2, 3], i is i64[3]", "note: node 6 None, opset 17: the op is not known")
+           "note: node 2 Nope, opset 17: the op is not known", "note: node 3 Add, opset 17: add: dtypes differ (cast one): x is f32[2, 3], i is i64[3]",
+           "note: node 5 Add, opset 17: add: dtypes differ (cast one): x is f32[2, 3], i is i64[3]", "note: node 6 None, opset 17: the op is not known")
 
 
 @case

@@ -152,12 +152,12 @@ UNIT(elementwise_errors)
 {
     static const Case c[] = {
         {"add", {"x: f32[3]", "y: f32[4]"}, "add: shapes do not broadcast: x is f32[3], y is f32[4]"},
-        {"mul", {"x: f32[3]", "n: i32[3]"}, "mul: dtypes differ: x is f32[3], n is i32[3]"},
+        {"mul", {"x: f32[3]", "n: i32[3]"}, "mul: dtypes differ (cast one): x is f32[3], n is i32[3]"},
         {"exp", {"n: i32[3]"}, "exp: takes floating-point numbers (cast them): n is i32[3]"},
         {"and", {"a: bool[]", "x: f32[]"}, "and: takes bools: x is f32[]"},
         {"add", {"a: bool[2]", "b: bool[2]"}, "add: takes numbers: a is bool[2]"},
         {"select", {"x: f32[]", "y: f32[]", "z: f32[]"}, "select: takes bools: x is f32[]"},
-        {"select", {"m: bool[]", "y: f32[]", "z: f64[]"}, "select: dtypes differ: y is f32[], z is f64[]"},
+        {"select", {"m: bool[]", "y: f32[]", "z: f64[]"}, "select: dtypes differ (cast one): y is f32[], z is f64[]"},
         {"add", {"x: f32[1000000000, 1]", "y: f32[1, 1000000000]"}, "add: the result would have too many elements"},
     };
     check_errors(unit, c, COUNT(c));
@@ -302,9 +302,9 @@ UNIT(other_errors)
         {"concat; axis = 1",
          {"x: f32[3, 2]", "y: f32[4, 2]"},
          "concat: shapes differ outside of dimension 1: x is f32[3, 2], y is f32[4, 2]"},
-        {"concat", {"x: f32[3]", "y: f64[3]"}, "concat: dtypes differ: x is f32[3], y is f64[3]"},
+        {"concat", {"x: f32[3]", "y: f64[3]"}, "concat: dtypes differ (cast one): x is f32[3], y is f64[3]"},
         {"stack", {"x: f32[3, 2]", "y: f32[3, 1]"}, "stack: shapes differ: x is f32[3, 2], y is f32[3, 1]"},
-        {"stack", {"x: f32[3]", "y: f64[3]"}, "stack: dtypes differ: x is f32[3], y is f64[3]"},
+        {"stack", {"x: f32[3]", "y: f64[3]"}, "stack: dtypes differ (cast one): x is f32[3], y is f64[3]"},
         {"pad; before = [1]; after = [1, 2, 3]", {"x: f32[2, 2]"}, "pad: `after` takes one number or 2, not 3"},
         {"pad; before = [-1]; after = [1]", {"x: f32[2, 2]"}, "pad: `before` must be at least 0, not -1"},
         {"gather", {"t: f32[3, 4]", "i: f32[2]"}, "gather: takes integers: i is f32[2]"},
@@ -313,7 +313,7 @@ UNIT(other_errors)
         {"scatter_add", {"x: bool[3, 4]", "i: i32[2]", "u: bool[2, 4]"}, "scatter_add: takes numbers: x is bool[3, 4]"},
         {"scatter_add",
          {"x: f32[3, 4]", "i: i32[2]", "u: f16[2, 4]"},
-         "scatter_add: dtypes differ: x is f32[3, 4], u is f16[2, 4]"},
+         "scatter_add: dtypes differ (cast one): x is f32[3, 4], u is f16[2, 4]"},
         {"scatter_add; axis = 1",
          {"x: f32[3, 4]", "i: i32[2]", "u: f32[2, 4]"},
          "scatter_add: the update has to be f32[3, 2], the index's shape in place of the axis: x is f32[3, 4], i is "
