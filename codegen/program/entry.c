@@ -121,7 +121,8 @@ static bool plan_ways(Ways *ways, Graph *graph, const CompileOptions *options, u
                                .threads = options->threads,
                                .share_all = options->share_all,
                                .exact = options->exact,
-                               .capacity = options->capacity ? options->capacity : options->memory_limit},
+                               .capacity = options->capacity ? options->capacity : options->memory_limit,
+                               .hopeless = options->hopeless},
                    .context = context};
     if (!pass_run(stage_find(STR("fuse")), graph, context))
         return false;

@@ -46,6 +46,14 @@ static bool is_better(const Search *s, int64_t peak, int64_t operations)
     return operations < s->best.operations || (operations == s->best.operations && peak < s->best.peak);
 }
 
+/* From how many bytes on no plan of so many operations would be better. */
+static int64_t hopeless(const Search *s, int64_t operations)
+{
+    if (!s->found)
+        return 0;
+    return s->fits ? s->options->memory_limit + 1 : s->best.peak + (operations < s->best.operations);
+}
+
 /* Does this much recomputation fit, or that integers stay such?  What would not be better than what has been found is
  * not planned. */
 static bool fits(Search *s, Remat remat, bool integers)
@@ -57,7 +65,9 @@ static bool fits(Search *s, Remat remat, bool integers)
     if (s->fits && operations >= s->best.operations)
         return true;
     kernel_flatten(graph, s->scratch, NULL);
-    int64_t peak = entry_peak_of(graph, s->options, s->options->without);
+    CompileOptions options = *s->options;
+    options.hopeless = hopeless(s, operations);
+    int64_t peak = entry_peak_of(graph, &options, options.without);
     if (peak < 0)
         return false;
     if (is_better(s, peak, operations)) {

@@ -35,6 +35,7 @@ typedef struct CompileOptions {
     bool exact;                /* every sum is of the products that the model says */
     int64_t capacity;          /* bytes that the arena should not exceed; 0: any number */
     int64_t memory_limit;      /* bytes that it must not exceed, for which gradients compute again; 0: none */
+    int64_t hopeless;          /* bytes from which on a plan is not wanted (storage/memory.h); 0: none */
     struct Tune *tune;         /* recipes that come before the cost table's; NULL: none (tune.h) */
     Str name;                  /* a C identifier: prefix of all that is emitted */
     Str source;                /* the model's file name, for the head of what is emitted; may be empty */

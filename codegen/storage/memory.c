@@ -221,8 +221,9 @@ bool memory_plan(Graph *graph, const MemoryOptions *options, Memory *memory)
     memory_lives(memory);
     PlanProblem problem = memory->problem;
     problem.capacity = options->capacity;
-    if (!plan_place(graph->module->arena, &problem, options->allocator, options->effort, &memory->plan) &&
-        !memory->plan.offset)
+    bool wanted = !options->hopeless || plan_lower_bound(&problem) < options->hopeless;
+    int effort = wanted ? options->effort : 0;
+    if (!plan_place(graph->module->arena, &problem, options->allocator, effort, &memory->plan) && !memory->plan.offset)
         return diag_error(diag, (Place){0}, "memory plan: " STR_FMT, STR_ARG(memory->plan.message));
     note_offsets(memory);
     return true;

@@ -75,6 +75,7 @@ typedef struct MemoryOptions {
     const char *allocator;
     int effort;
     int64_t capacity; /* bytes that the arena should not exceed; 0: any number.  A plan that does is no error */
+    int64_t hopeless; /* bytes from which on nobody wants the plan, so that no effort goes into it; 0: none */
     uint32_t threads; /* that may share a kernel; 0: one */
     bool share_all;   /* however little there is to do */
     bool exact, lean; /* of Lower */
