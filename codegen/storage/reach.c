@@ -1,6 +1,8 @@
 /* Collecting what a kernel reaches (reach.h): a walk over its statements, with the loops around in hand. */
 #include "storage/reach.h"
 
+#include "base/number.h"
+
 typedef struct Collector {
     Arena *arena;
     Reached reached;
@@ -234,10 +236,19 @@ bool reach_holds_for_one(const Stmt *stmt)
            index->term[0].atom->kind == ATOM_VAR && stmt->high.constant - stmt->low.constant == 1;
 }
 
+/* A loop whose bounds vary, but not beyond an end that its variable alone does not know: of whole blocks, say, where
+ * one that is cut off follows. */
+static bool ends_somewhere(const Stmt *stmt)
+{
+    return stmt->kind == STMT_FOR && stmt->clamp_high && stmt->high_most.count == 0;
+}
+
 static ReachRound round_of(const Stmt *stmt)
 {
     if (stmt->kind == STMT_IF)
         return (ReachRound){stmt->index.term[0].atom->var, stmt->low.constant, stmt->low.constant};
+    if (ends_somewhere(stmt))
+        return (ReachRound){stmt->var, stmt->var->low, least(stmt->var->high, stmt->high_most.constant - 1)};
     int64_t low = stmt->low.constant;
     return (ReachRound){stmt->var, low, low + (stmt_rounds(stmt) - 1) * stmt->step};
 }
@@ -255,7 +266,7 @@ static void walk_block(Collector *c, const Block *block, Spot outer, bool guarde
         walk.round = arena_copy(c->arena, c->round, c->round_count * sizeof *c->round);
     for (const Stmt *stmt = block->first; stmt; stmt = stmt->next, walk.spot.at++) {
         bool inner = guarded || stmt->kind == STMT_IF || bounds_vary(stmt),
-             known = is_plain_loop(stmt) || reach_holds_for_one(stmt);
+             known = is_plain_loop(stmt) || ends_somewhere(stmt) || reach_holds_for_one(stmt);
         walk_stmt(&walk, stmt);
         if (is_empty_loop(stmt))
             continue;

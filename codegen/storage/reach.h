@@ -22,7 +22,7 @@ typedef struct Reach { /* one load or store */
     bool store;
     bool guarded;   /* the loop's bounds vary, or it stands under a condition: the range is what it could be at most */
     int64_t square; /* of a square that is transposed: how far its last element is behind that at the index; else 0 */
-    const ReachRound *round; /* of loops around whose bounds are constants; outermost first */
+    const ReachRound *round; /* of loops around whose bounds are constants, or end at one; outermost first */
     uint32_t round_count;
     Spot spot;
     Extent bytes; /* for the judge: in its storage, once they are known to be inside */
