@@ -71,13 +71,40 @@ static int64_t bytes_of(const Memory *memory)
     return bytes;
 }
 
-/* Plans the graph; the plan becomes the best when it is smaller than the best so far by `gain` bytes. */
+/* What updates of carried values leave as it is, and copy in each round, since they are made beside the old value: a
+ * table that rounds fill row by row would take the square of their number. */
+static int64_t copied_in_rounds(const Memory *memory)
+{
+    const Graph *graph = memory->graph;
+    int64_t bytes = 0;
+    for (uint32_t f = 0; f < memory->family_count; f++) {
+        const Family *family = &memory->family[f];
+        const Node *maker = family->maker == NONE ? NULL : value_producer(graph, family->maker);
+        uint32_t step = maker && maker->kernel != NONE ? memory->kernel_of[maker->kernel] : NONE;
+        if (step != NONE && family->places > 1 && memory->kernel[step].form == FORM_UPDATE)
+            bytes += family->bytes;
+    }
+    return bytes;
+}
+
+/* By what is copied, as long as both are as large as they may be, or neither; then by `gain` bytes at least. */
+static bool is_better(const Ways *ways, const Memory *memory, int64_t gain)
+{
+    int64_t limit = ways->options.capacity ? ways->options.capacity : INT64_MAX;
+    int64_t copied = copied_in_rounds(memory), least = copied_in_rounds(&ways->best);
+    bool fits = memory->plan.peak <= limit, did = ways->best.plan.peak <= limit;
+    if (copied != least)
+        return fits == did ? copied < least : fits;
+    return bytes_of(memory) <= bytes_of(&ways->best) - gain;
+}
+
+/* Plans the graph; the plan becomes the best when it is better than the best so far. */
 static bool try_way(Ways *ways, Graph *graph, const bool *copied, int64_t gain, Memory *memory)
 {
     ways->options.copied = copied;
     if (!memory_plan(graph, &ways->options, memory))
         return false;
-    if (!ways->found || bytes_of(memory) <= bytes_of(&ways->best) - gain) {
+    if (!ways->found || is_better(ways, memory, gain)) {
         ways->best = *memory;
         ways->keeps_order = ways->context->keep_order;
     }
