@@ -155,6 +155,48 @@ static void reduce_row(Lower *lower, Columns *c)
     lower_vector_loop(lower, "j", c->across, LOOP_SERIAL, block_vectorizes, finish, c);
 }
 
+typedef struct Following {
+    const Var *column;
+    bool all;
+} Following;
+
+static void follow_load(void *context, const Expr *load)
+{
+    Following *following = context;
+    int64_t step;
+    following->all &= index_factor(load->index, following->column, &step);
+}
+
+/* Does all that is read lie in rows along the part?  Where a part goes on from one row of the operand to the next, what
+ * is broadcast along either does not. */
+static bool follows_part(Lower *lower, Columns *c)
+{
+    Arena *arena = lower->arena;
+    const Shape *from = value_shape(lower->graph, c->node->in[0]);
+    Following following = {index_var_new(arena, "j", 0, c->across - 1), true};
+    Block trial = {0}, *outer = lower_enter(lower, &trial);
+    for (uint32_t d = 0; d < c->leading; d++)
+        if (c->reduction.reduced[d])
+            c->at[d] = index_var(arena, index_var_new(arena, "k", 0, from->dim[d] - 1));
+    c->first = index_scale(arena, index_var(arena, index_var_new(arena, "row", 0, c->parts - 1)), c->across);
+    c->together = 1;
+    combine(lower, c, index_var(arena, following.column));
+    lower_leave(lower, outer);
+    for (const Stmt *stmt = trial.first; stmt; stmt = stmt->next)
+        if (stmt->value)
+            expr_loads(stmt->value, follow_load, &following);
+    return following.all;
+}
+
+/* Parts of the last dimension alone. */
+static void cut_last(const Lower *lower, Columns *c)
+{
+    const Shape *from = value_shape(lower->graph, c->node->in[0]);
+    int64_t extent = from->dim[from->rank - 1], results = c->across * c->parts;
+    c->across = choose_across(extent, lower->target->lanes);
+    c->parts = results / c->across;
+}
+
 static void columns_lower(Lower *lower)
 {
     Columns c;
@@ -173,6 +215,8 @@ static void columns_lower(Lower *lower)
         else if (c.reduction.keep)
             result[o++] = index_constant(0);
     }
+    if (from->dim[from->rank - 1] % c.across && !follows_part(lower, &c))
+        cut_last(lower, &c);
     c.first = index_scale(lower->arena, lower_open_loop(lower, "row", c.parts, LOOP_PARALLEL), c.across);
     reduce_row(lower, &c);
     lower_leave(lower, start);
@@ -184,7 +228,9 @@ static bool offers(Lower *lower, const Kernel *kernel, Recipe *recipe)
     if (!see(lower->graph, lower->target, &lower->graph->node[kernel->anchor], &c) ||
         lower_has_other_windows(lower, kernel))
         return false;
-    recipe_scratch(lower, recipe, "sums", c.reduction.accumulator, c.across, true);
+    const Shape *from = value_shape(lower->graph, c.node->in[0]);
+    int64_t room = most(c.across, least(from->dim[from->rank - 1], MOST_ACROSS)); /* whichever it comes to */
+    recipe_scratch(lower, recipe, "sums", c.reduction.accumulator, room, true);
     return true;
 }
 
