@@ -68,9 +68,10 @@ static bool cut_all(Builder *b, const AstExpr *expr, const Shape *shape, Cut *cu
         rest += expr->u.pick[i].kind == AST_PICK_REST;
     if (rest > 1)
         return build_complain(b, expr->place, "'...' stands once");
+    if (has_new_dimension(expr))
+        return build_complain(b, expr->place, "an index makes no new dimension; unsqueeze(x, 0) does");
     if (expr->count - rest > shape->rank)
-        return build_complain(b, expr->place, "%u indices for %u dimensions%s", expr->count - rest, shape->rank,
-                              has_new_dimension(expr) ? "; unsqueeze(x, 0) makes new ones" : "");
+        return build_complain(b, expr->place, "%u indices for %u dimensions", expr->count - rest, shape->rank);
     for (uint32_t i = 0; i < expr->count; i++) {
         const AstPick *pick = &expr->u.pick[i];
         if (pick->kind == AST_PICK_REST) {

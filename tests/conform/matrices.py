@@ -133,6 +133,8 @@ DECOMPOSITIONS = {
     + [(f"(u, s, vt) = svd(x0); y = (u * unsqueeze(s, -2) @ vt - x0) / {size('x0')}", [a], {}, zeros) for a in [*SHAPES, DEFICIENT]]
     + [(f"(u, s, vt) = svd(x0); y = {side} - eye({min(a.shape[1:])}, dtype = f64)", [a], {}, lambda a, p: np.zeros((2, min(a.shape[1:]), min(a.shape[1:]))))
        for a in SHAPES for side in ("matrix_transpose(u) @ u", "vt @ matrix_transpose(vt)")],
+    "pinv": [("pinv(x0)", [a], {}, lambda a, p: np.linalg.pinv(a)) for a in (*SHAPES[:6], DEFICIENT[:2])]
+    + [("pinv(x0, 0.5)", [np.diag([1.0, 3, 2])], {}, lambda a, p: np.diag([0, 1 / 3, 1 / 2]))],
     "largest_of": [("largest_of(x0)", [DEFICIENT[:2, :2, :2] * 0 + [[[1, -3], [2, 0]], [[0, 0], [0, 0]]]], {}, lambda a, p: np.array([[[3.0]], [[1]]]))],
     "recip_or_0": [("recip_or_0(x0)", [np.array([2.0, 0, -0.5])], {}, lambda x, p: np.array([0.5, 0, -2]))],
     "halves": [(f"y = f64(halves({n}))", [], {}, lambda p, y=y: np.array(y)) for n, y in ((4, [1.0, 1, -1, -1]), (5, [1.0, 1, 0, -1, -1]))],
