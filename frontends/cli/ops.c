@@ -40,20 +40,35 @@ static void print_doc(Text *out, Str doc, bool markdown)
     }
 }
 
+/* Long ones go over several lines in the library. */
+static void print_signature(Text *out, Str signature)
+{
+    for (uint32_t i = 0; i < signature.len; i++)
+        if (signature.ptr[i] != '\n')
+            text_char(out, signature.ptr[i]);
+        else {
+            while (i + 1 < signature.len && signature.ptr[i + 1] == ' ')
+                i++;
+            text_char(out, ' ');
+        }
+}
+
 static void print_library_table(Text *out, size_t width)
 {
     LibraryFunction function = {0};
     Str section = {0};
-    Text doc = {0};
+    Text doc = {0}, signature = {0};
     text_printf(out, "\nThe library, with `use \"nn\"`\n");
     for (uint32_t at = 0; nnc_library_next(&at, &function); section = function.section) {
         if (!str_eq(section, function.section))
             text_printf(out, "\n" STR_FMT "\n", STR_ARG(function.section));
-        doc.len = 0;
+        doc.len = signature.len = 0;
         print_doc(&doc, function.doc, false);
-        ops_print_row(out, function.signature, text_view(&doc), width);
+        print_signature(&signature, function.signature);
+        ops_print_row(out, text_view(&signature), text_view(&doc), width);
     }
     text_free(&doc);
+    text_free(&signature);
 }
 
 static void print_library_markdown(Text *out)
@@ -66,7 +81,9 @@ static void print_library_markdown(Text *out)
     for (uint32_t at = 0; nnc_library_next(&at, &function); section = function.section) {
         if (!str_eq(section, function.section))
             text_printf(out, "\n### " STR_FMT "\n\n| function | meaning |\n|---|---|\n", STR_ARG(function.section));
-        text_printf(out, "| `" STR_FMT "` | ", STR_ARG(function.signature));
+        text_printf(out, "| `");
+        print_signature(out, function.signature);
+        text_printf(out, "` | ");
         print_doc(out, function.doc, true);
         text_printf(out, " |\n");
     }

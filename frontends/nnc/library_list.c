@@ -38,7 +38,8 @@ bool nnc_library_next(uint32_t *at, LibraryFunction *function)
         } else if (starts(line, "#")) {
             comment = comment ? comment : line.ptr;
         } else if (starts(line, "fn ")) {
-            Str signature = {line.ptr + 3, find(line, " -> ") - 3};
+            Str rest = {line.ptr + 3, text.len - (uint32_t)(line.ptr + 3 - text.ptr)};
+            Str signature = {rest.ptr, find(rest, " -> ")};
             function->signature = signature;
             function->name = (Str){signature.ptr, find(signature, "(")};
             function->doc = comment ? (Str){comment, (uint32_t)(line.ptr - comment)} : (Str){line.ptr, 0};
