@@ -39,9 +39,10 @@ typedef struct Wishes {
     uint32_t count, capacity;
     Arena *arena;
     uint32_t *first, *next; /* per unit: the first wish that it comes after; per wish: the next of the same unit */
-    Lists feeds;            /* per unit: those that need it */
-    Lists readers;          /* per value that is a state, or that a loop carries: the units that read it */
-    uint32_t *seen, round;  /* per unit: the round of the search that came by */
+    uint32_t nexts, next_capacity;
+    Lists feeds;           /* per unit: those that need it */
+    Lists readers;         /* per value that is a state, or that a loop carries: the units that read it */
+    uint32_t *seen, round; /* per unit: the round of the search that came by */
     uint32_t *stack;
     uint32_t end; /* the unit where the search ends: what stands behind it is of no interest */
 } Wishes;
@@ -85,9 +86,10 @@ static void mark_followers(Wishes *w, uint32_t unit)
 
 static void add_wish(Wishes *w, uint32_t before, uint32_t after)
 {
-    w->next[w->count] = w->first[before];
-    w->first[before] = w->count;
-    w->pair[w->count++] = (UnitPair){before, after};
+    uint32_t wish = w->count;
+    ARENA_PUSH(w->arena, w->next, w->nexts, w->next_capacity, w->first[before]);
+    ARENA_PUSH(w->arena, w->pair, w->count, w->capacity, ((UnitPair){before, after}));
+    w->first[before] = wish;
 }
 
 static uint32_t operand_count(const Graph *graph)
@@ -98,13 +100,11 @@ static uint32_t operand_count(const Graph *graph)
     return count;
 }
 
-static Wishes wishes_new(const Graph *graph, const Units *units, const Lists *needs, Arena *arena)
+static Wishes wishes_new(const Units *units, const Lists *needs, Arena *arena)
 {
-    uint32_t most = operand_count(graph);
     Wishes w = {.units = units,
-                .pair = ARENA_ARRAY(arena, UnitPair, most),
+                .arena = arena,
                 .first = ARENA_ARRAY(arena, uint32_t, units->count),
-                .next = ARENA_ARRAY(arena, uint32_t, most),
                 .feeds = invert(needs, units->count, arena),
                 .seen = ARENA_ARRAY(arena, uint32_t, units->count),
                 .stack = ARENA_ARRAY(arena, uint32_t, units->count)};
@@ -113,13 +113,15 @@ static Wishes wishes_new(const Graph *graph, const Units *units, const Lists *ne
     return w;
 }
 
+/* States, what loops carry, and what updates make of it on the way to its next value. */
 static bool is_kept(const Graph *graph, ValueId value)
 {
     const Node *node = value_producer(graph, value);
-    return graph->value[value].role == ROLE_STATE || (node && node_flow(node) == FLOW_LOOP_BEGIN);
+    return graph->value[value].role == ROLE_STATE ||
+           (node && (node_flow(node) == FLOW_LOOP_BEGIN || node_is_update(node)));
 }
 
-/* The units that read each state or carried value, itself or through views. */
+/* The units that read each of these, itself or through views. */
 static Lists find_readers(const Graph *graph, const Units *units, Arena *arena)
 {
     Lists readers = {ARENA_ARRAY(arena, uint32_t, graph->value_count + 2),
@@ -160,6 +162,20 @@ static bool reads(const Wishes *w, uint32_t unit, ValueId value)
     return false;
 }
 
+/* Where the next value is an update of an update, each of them may be made over the one before. */
+static void wish_for_updates(Wishes *w, const Graph *graph, ValueId next, ValueId value, uint32_t end)
+{
+    for (ValueId made = next; made != value;) {
+        const Node *node = value_producer(graph, made);
+        if (!node || !node_is_update(node))
+            return;
+        ValueId over = kernel_view_owner(graph, node->in[0]);
+        if (made != next || over != value) /* which the caller sees to */
+            wish(w, over, w->units->of[node - graph->node], end);
+        made = over;
+    }
+}
+
 /* What the loop carries and makes anew in each round, unless that takes another place anyway. */
 static void wish_for_loop(Wishes *w, const Graph *graph, NodeId begin, NodeId end)
 {
@@ -172,6 +188,7 @@ static void wish_for_loop(Wishes *w, const Graph *graph, NodeId begin, NodeId en
         uint32_t maker = w->units->of[node - graph->node];
         if (!reads(w, maker, first->out[i]) || inplace_kernel_rule(graph, graph->value[next].node, first->out[i]))
             wish(w, first->out[i], maker, w->units->of[end]);
+        wish_for_updates(w, graph, next, first->out[i], w->units->of[end]);
     }
 }
 
@@ -190,7 +207,7 @@ static void wish_for_loops(Wishes *w, const Graph *graph, Arena *arena)
 
 uint32_t state_wishes(const Graph *graph, const Units *units, const Lists *needs, Arena *arena, UnitPair **pair)
 {
-    Wishes w = wishes_new(graph, units, needs, arena);
+    Wishes w = wishes_new(units, needs, arena);
     w.readers = find_readers(graph, units, arena);
     for (uint32_t u = 0; u < graph->update_count; u++) {
         ValueId next = graph->update[u].source;

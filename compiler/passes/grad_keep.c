@@ -3,7 +3,10 @@
  *
  * A tape of them is as long as the rounds are many.  It is taken where the loop goes along tensors that are as large,
  * reading slices of them: what a recurrent layer adds to such a slice is then read in its stead, and backward needs the
- * slices no more.  Other loops, which may carry little over many rounds, keep to the memory that they have. */
+ * slices no more.  Other loops, which may carry little over many rounds, keep to the memory that they have.
+ *
+ * And of a table that is carried, which rounds fill and read a little of each, the slices that they read: a tape of all
+ * of it would be as large as the table times the rounds. */
 #include "ops/meaning.h"
 #include "passes/grad.h"
 
@@ -81,6 +84,39 @@ static bool is_listed(const Keeping *k, ValueId v)
     return false;
 }
 
+#define SMALL_PART 4 /* of a table's bytes, at most one in so many is read in a round */
+
+/* What a round reads of a table that it changes by updates alone, whose gradients need nothing of it; else 0. */
+static int64_t bytes_read(const Keeping *k, ValueId table)
+{
+    int64_t bytes = 0;
+    for (uint32_t u = k->users.first[table]; u < k->users.first[table + 1]; u++) {
+        const Node *user = &k->body->node[k->users.user[u]];
+        bool slice = node_is_dynamic_slice(user), own = user->in[0] == table;
+        for (uint32_t i = 1; i < user->in_count; i++)
+            own &= user->in[i] != table;
+        if (!own || (!slice && !node_is_dynamic_update(user)))
+            return 0;
+        bytes += slice ? type_bytes(value_type(k->body, user->out[0])) : 0;
+    }
+    return bytes;
+}
+
+static void keep_slices(Keeping *k, uint32_t carried, Arena *scratch)
+{
+    for (uint32_t i = 0; i < carried; i++) {
+        ValueId table = k->body->input[i];
+        int64_t bytes = bytes_read(k, table);
+        if (!bytes || bytes > type_bytes(value_type(k->body, table)) / SMALL_PART)
+            continue;
+        for (uint32_t u = k->users.first[table]; u < k->users.first[table + 1]; u++) {
+            const Node *user = &k->body->node[k->users.user[u]];
+            if (node_is_dynamic_slice(user) && !is_listed(k, user->out[0]))
+                ARENA_PUSH(scratch, k->value, k->count, k->capacity, user->out[0]);
+        }
+    }
+}
+
 uint32_t grad_choose_kept(const Graph *graph, const Node *loop, int64_t rounds, Arena *scratch, const ValueId **value)
 {
     Loop of = loop_of(graph, loop);
@@ -90,6 +126,7 @@ uint32_t grad_choose_kept(const Graph *graph, const Node *loop, int64_t rounds, 
     k.moves = ARENA_ARRAY(scratch, bool, of.body->value_count);
     k.users = graph_users(of.body, scratch);
     find_moving(&k, of.carried);
+    keep_slices(&k, of.carried, scratch);
     int64_t room = bytes_gone_along(&k, &of);
     for (NodeId n = 0; n < of.body->node_count; n++) {
         const Node *node = &of.body->node[n];
