@@ -479,6 +479,18 @@ static Thing call_constant(Builder *b, Str name, const AstExpr *call)
                                                                                : build_thing_bad();
 }
 
+/* A dtype by its name, or a constant that is one: `const T = f16` makes `T(x)` a conversion. */
+static bool names_dtype(Builder *b, Str name, DType *dtype)
+{
+    if (dtype_parse(name, dtype))
+        return true;
+    const Binding *binding = build_lookup(b, name);
+    if (!binding || binding->thing.kind != THING_CONST || binding->thing.c.kind != C_DTYPE)
+        return false;
+    *dtype = (DType)binding->thing.c.i;
+    return true;
+}
+
 Thing build_call(Builder *b, const AstExpr *call)
 {
     Str name = build_name_text(b, call->name);
@@ -504,7 +516,7 @@ Thing build_call(Builder *b, const AstExpr *call)
         return build_complain(b, call->place, "a composite is called by its own name"), build_thing_bad();
     if (op != MAP_NONE)
         return build_op(b, (OpCode)op, call);
-    if (dtype_parse(name, &dtype))
+    if (names_dtype(b, name, &dtype))
         return convert(b, dtype, call);
     const_call(b, name, NULL, 0, call->place, NULL, &known);
     return known ? call_constant(b, name, call) : build_unknown_function(b, name, call->name->place);

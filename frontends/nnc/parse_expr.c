@@ -95,7 +95,11 @@ static const AstExpr *parse_word(Parser *p)
         parse_error(p, token.place, "minimize gives nothing: it is a statement of its own");
         return &bad_expr;
     default:
-        parse_unexpected(p, "an expression");
+        if (lex_is_reserved(token.text))
+            parse_error(p, token.place, "expected an expression, found '" STR_FMT "'; as a name it stands in backquotes",
+                        STR_ARG(token.text));
+        else
+            parse_unexpected(p, "an expression");
         return &bad_expr;
     }
 }
