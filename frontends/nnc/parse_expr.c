@@ -96,7 +96,8 @@ static const AstExpr *parse_word(Parser *p)
         return &bad_expr;
     default:
         if (lex_is_reserved(token.text))
-            parse_error(p, token.place, "expected an expression, found '" STR_FMT "'; as a name it stands in backquotes",
+            parse_error(p, token.place,
+                        "expected an expression, found '" STR_FMT "'; as a name it stands in backquotes",
                         STR_ARG(token.text));
         else
             parse_unexpected(p, "an expression");
