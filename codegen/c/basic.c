@@ -430,9 +430,9 @@ const Snippet snippet_basic[] = {
      "    return y;\n"
      "#else\n"
      "    const uint32_t sign = (uint32_t)(x & 0x8000u) << 16, a = (uint32_t)(x & 0x7FFFu) << 13;\n"
-     "    const uint32_t normal = a + (a < 0x0F800000u ? 0x38000000u : 0x70000000u);\n"
+     "    const float normal = value@(sign | (a + (a < 0x0F800000u ? 0x38000000u : 0x70000000u)));\n"
      "    const float small = value@(a + 0x38800000u) - 6.103515625e-05f; /* 2^-14; subnormals and zero */\n"
-     "    return value@(sign | (a < 0x00800000u ? bits@(small) : normal));\n"
+     "    return a < 0x00800000u ? (sign ? -small : small) : normal;\n"
      "#endif\n"
      "}\n"},
     {"to_f16_from_f32", SNIPPET_PLAIN,
@@ -451,7 +451,7 @@ const Snippet snippet_basic[] = {
      "    if (a >= 0x477FF000u) /* rounds to 65536 or more */\n"
      "        return (uint16_t)(sign | 0x7C00u);\n"
      "    if (a < 0x38800000u) /* subnormal or zero: the addition rounds */\n"
-     "        return (uint16_t)(sign | (bits@(value@(a) + 0.5f) - 0x3F000000u));\n"
+     "        return (uint16_t)(sign | (bits@((sign ? -x : x) + 0.5f) - 0x3F000000u));\n"
      "    return (uint16_t)(sign | (((a + 0xFFFu + ((a >> 13) & 1u)) >> 13) - (112u << 10)));\n"
      "#endif\n"
      "}\n"},

@@ -21,6 +21,9 @@ static bool infer_concat(Graph *graph, NodeId node)
         Shape other = *infer_in_shape(graph, node, i);
         if (!infer_check_same_dtype(graph, node, 0, i))
             return false;
+        if (!other.rank)
+            return infer_fail(graph, node, "joins tensors along a dimension (axis = N): " STR_FMT,
+                              STR_ARG(infer_show_operand(graph, node, i)));
         int64_t sum = shape.dim[axis] + (other.rank > axis ? other.dim[axis] : 0); /* extents are below 2^54 */
         other.dim[axis] = shape.dim[axis];
         if (!shape_eq(&shape, &other))

@@ -66,14 +66,28 @@ typedef struct Collector {
     WantedList *list;
 } Collector;
 
+/* One that is declared several times is given where any of these has an initialiser. */
+static void collect_again(WantedTensor *wanted, const Graph *graph, ValueId id)
+{
+    if (weights_value(wanted)->initial != NONE || graph_value(graph, id)->initial == NONE)
+        return;
+    wanted->graph = graph;
+    wanted->value = id;
+}
+
 static void collect(void *context, const Graph *graph, ValueId id)
 {
     const Collector *c = context;
     const Value *value = graph_value(graph, id);
     Arena *arena = c->module->arena;
 
-    if (!is_wanted(value) || !map_add(&c->list->by_key, key_of(arena, graph, id), c->list->count))
+    if (!is_wanted(value))
         return;
+    Str key = key_of(arena, graph, id);
+    if (!map_add(&c->list->by_key, key, c->list->count)) {
+        collect_again(&c->list->at[map_get(&c->list->by_key, key)], graph, id);
+        return;
+    }
     WantedTensor wanted = {.name = value_show(graph, id), .graph = graph, .value = id};
     uint32_t found = map_get(&c->file->by_name, wanted.name);
     if (found != MAP_NONE) {
@@ -97,4 +111,27 @@ WantedTensor *weights_wanted_of(const WantedList *list, Arena *scratch, const Gr
         return NULL;
     uint32_t found = map_get(&list->by_key, key_of(scratch, graph, value));
     return found == MAP_NONE ? NULL : &list->at[found];
+}
+
+static void share_in(Graph *graph, const WantedList *list, Arena *arena)
+{
+    for (ValueId id = 0; id < graph->value_count; id++) {
+        bool kept = graph->value[id].role == ROLE_PARAM || graph->value[id].role == ROLE_STATE;
+        const WantedTensor *wanted =
+            kept && graph->value[id].initial == NONE ? weights_wanted_of(list, arena, graph, id) : NULL;
+        if (!wanted || weights_value(wanted)->initial == NONE)
+            continue;
+        const Node *initial = &wanted->graph->initial[weights_value(wanted)->initial];
+        NodeId own = graph_add_initial(graph, initial->op, initial->attr, graph->value[id].place);
+        graph->value[id].initial = own;
+    }
+    for (NodeId n = 0; n < graph->node_count; n++)
+        for (uint32_t s = 0; s < graph->node[n].sub_count; s++)
+            share_in(graph->node[n].sub[s], list, arena);
+}
+
+void weights_share_initials(Module *module, const WantedList *list)
+{
+    for (uint32_t g = 0; g < module->graph_count; g++)
+        share_in(module->graph[g], list, module->arena);
 }

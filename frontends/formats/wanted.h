@@ -8,6 +8,9 @@
 WantedList weights_wanted(Module *module, const Safetensors *file);
 /* The entry of a value, or NULL when nothing of it is looked for. */
 WantedTensor *weights_wanted_of(const WantedList *list, Arena *scratch, const Graph *graph, ValueId value);
+/* What is declared without an initialiser, as in a graph that reads the params of another, gets that of the declaration
+ * of the same name and type that has one. */
+void weights_share_initials(Module *module, const WantedList *list);
 /* Calls back for every value of the module, those of sub-graphs included. */
 void weights_each_value(const Module *module, void (*visit)(void *context, const Graph *graph, ValueId value),
                         void *context);

@@ -281,8 +281,10 @@ bool weights_load(Module *module, const WeightsOptions *options, WeightsFile *fi
     Loader loader = {.module = module, .options = options, .file = file};
     uint32_t errors = module->diag->error_count;
 
-    if (weights_match(module, options->path, file))
+    if (weights_match(module, options->path, file)) {
+        weights_share_initials(module, &file->wanted);
         load(&loader);
+    }
     return errors == module->diag->error_count;
 }
 

@@ -302,6 +302,7 @@ UNIT(other_errors)
         {"concat; axis = 1",
          {"x: f32[3, 2]", "y: f32[4, 2]"},
          "concat: shapes differ outside of dimension 1: x is f32[3, 2], y is f32[4, 2]"},
+        {"concat", {"x: f32[3]", "y: f32[]"}, "concat: joins tensors along a dimension (axis = N): y is f32[]"},
         {"concat", {"x: f32[3]", "y: f64[3]"}, "concat: dtypes differ (cast one): x is f32[3], y is f64[3]"},
         {"stack", {"x: f32[3, 2]", "y: f32[3, 1]"}, "stack: shapes differ: x is f32[3, 2], y is f32[3, 1]"},
         {"stack", {"x: f32[3]", "y: f64[3]"}, "stack: dtypes differ (cast one): x is f32[3], y is f64[3]"},
