@@ -7,6 +7,7 @@
 #include "kernel/lower/contract.h"
 
 #define MOST_ACROSS 1024 /* results of a row: a page or two of memory, whose lines hardware fetches ahead */
+#define SHORT       128  /* parts of a row that may as well stay whole */
 #define FEW_ACROSS  8    /* of a dtype without vectors here */
 #define FEW_DOWN    16   /* elements of a result that pay for the scratch */
 #define TOGETHER    4 /* of them that come in a round, so that the next one waits less often for what this has stored */
@@ -188,13 +189,19 @@ static bool follows_part(Lower *lower, Columns *c)
     return following.all;
 }
 
-/* Parts of the last dimension alone. */
-static void cut_last(const Lower *lower, Columns *c)
+/* Of the last dimension alone, whole where it falls apart, as primes do. */
+static int64_t across_last(const Lower *lower, const Columns *c)
 {
     const Shape *from = value_shape(lower->graph, c->node->in[0]);
-    int64_t extent = from->dim[from->rank - 1], results = c->across * c->parts;
-    c->across = choose_across(extent, lower->target->lanes);
-    c->parts = results / c->across;
+    int64_t extent = from->dim[from->rank - 1], across = choose_across(extent, lower->target->lanes);
+    return across < SHORT ? extent : across;
+}
+
+/* Do parts go over the ends of rows? */
+static bool goes_over(const Lower *lower, const Columns *c)
+{
+    const Shape *from = value_shape(lower->graph, c->node->in[0]);
+    return from->dim[from->rank - 1] % c->across != 0;
 }
 
 static void columns_lower(Lower *lower)
@@ -215,8 +222,10 @@ static void columns_lower(Lower *lower)
         else if (c.reduction.keep)
             result[o++] = index_constant(0);
     }
-    if (from->dim[from->rank - 1] % c.across && !follows_part(lower, &c))
-        cut_last(lower, &c);
+    if (goes_over(lower, &c) && !follows_part(lower, &c)) {
+        c.parts = c.across * c.parts / across_last(lower, &c);
+        c.across = across_last(lower, &c);
+    }
     c.first = index_scale(lower->arena, lower_open_loop(lower, "row", c.parts, LOOP_PARALLEL), c.across);
     reduce_row(lower, &c);
     lower_leave(lower, start);
@@ -228,8 +237,7 @@ static bool offers(Lower *lower, const Kernel *kernel, Recipe *recipe)
     if (!see(lower->graph, lower->target, &lower->graph->node[kernel->anchor], &c) ||
         lower_has_other_windows(lower, kernel))
         return false;
-    const Shape *from = value_shape(lower->graph, c.node->in[0]);
-    int64_t room = most(c.across, least(from->dim[from->rank - 1], MOST_ACROSS)); /* whichever it comes to */
+    int64_t room = goes_over(lower, &c) ? most(c.across, across_last(lower, &c)) : c.across; /* whichever it comes to */
     recipe_scratch(lower, recipe, "sums", c.reduction.accumulator, room, true);
     return true;
 }
