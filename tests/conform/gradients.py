@@ -198,6 +198,12 @@ def control_cases():
     yield Case("while", "h * hs", [(3, 2, 3), (3, 3), (2, 3)], -1, 1, prelude=recurrent)
     twice = "(h, hs) = scan (z in x0) with (h = x1) { g = sin(z + h @ x2) * z + h @ x2 } next (h <- g) stack (g @ x2)"
     yield Case("while", "h * hs", [(3, 1, 2), (1, 2), (2, 2)], -1, 1, prelude=twice)
+    # tables that rounds fill, and read a little of, or all; what they read goes on the tape
+    rows = "p = dynamic_slice(t, i, 1, axis = 0); q = dynamic_slice(t, i + 1, 1, axis = 0)"
+    fills = "u = dynamic_update(t, i + 1, tanh(p @ x1) + q * p, axis = 0)"
+    for after in ("u", "dynamic_update(u, i // 2, q * p, axis = 0)", "dynamic_update(t, 0, sin(p * q), axis = 0)", "u * 0.5 + t"):
+        yield Case("while", "t", [(12, 2), (2, 2)], -1, 1, prelude=loop("t", 5, "t = x0", f"{rows}; {fills}", f"t <- {after}"))
+    yield Case("while", "t", [(12, 2), (2, 2)], -1, 1, [three], loop("t", "i0", "t = x0", f"{rows}; {fills}", "t <- u", " max = 7"))
     # what counts the rounds may be of one element, and begin anywhere
     counted = "z = dynamic_slice(x0, concat(i, iota(axis = 0, shape = [1]) * 0, axis = 0), sizes = [1, 2])"
     yield Case("while", "h", [(4, 2), (2, 2), (1, 2)], -1, 1,
