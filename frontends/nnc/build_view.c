@@ -48,7 +48,7 @@ static bool cut_range(Builder *b, const AstPick *pick, uint32_t axis, int64_t ex
 }
 
 /* Does one stand where NumPy makes a new dimension? */
-static bool has_new_dimension(const AstExpr *expr)
+static bool has_new_dimension(Builder *b, const AstExpr *expr)
 {
     bool has = false;
     for (uint32_t i = 0; i < expr->count; i++) {
@@ -56,7 +56,8 @@ static bool has_new_dimension(const AstExpr *expr)
         const AstExpr *index = pick->kind == AST_PICK_INDEX ? pick->begin : NULL;
         has |= index && index->kind == AST_CONST && index->u.constant->kind == C_NONE;
         has |= index && index->kind == AST_NAME &&
-               (str_is(index->name->text, "None") || str_is(index->name->text, "newaxis"));
+               (str_is(index->name->text, "None") || str_is(index->name->text, "newaxis")) &&
+               !build_lookup(b, index->name->text);
     }
     return has;
 }
@@ -68,7 +69,7 @@ static bool cut_all(Builder *b, const AstExpr *expr, const Shape *shape, Cut *cu
         rest += expr->u.pick[i].kind == AST_PICK_REST;
     if (rest > 1)
         return build_complain(b, expr->place, "'...' stands once");
-    if (has_new_dimension(expr))
+    if (has_new_dimension(b, expr))
         return build_complain(b, expr->place, "an index makes no new dimension; unsqueeze(x, 0) does");
     if (expr->count - rest > shape->rank)
         return build_complain(b, expr->place, "%u indices for %u dimensions", expr->count - rest, shape->rank);

@@ -362,11 +362,6 @@ PLACES = {
 
 CORNERS = np.array([-3.0, -1, 0.5, 0.5, 2, 7])
 MADE = {
-    "log10": [("log10(x0)", [10.0 ** np.arange(-5, 6)], {}, lambda x, p: np.log10(x))],
-    "small": [("y = f64(small(0.25) + small(0))", [], {}, lambda p: np.array(0.25))],
-    "cosine_similarity": [("cosine_similarity(x0, x1, 0)", [normal(4, 3), normal(4, 3)], {},
-                           lambda x, y, p: (x * y).sum(0) / np.linalg.norm(x, axis=0) / np.linalg.norm(y, axis=0)),
-                          ("cosine_similarity(x0, x1)", [np.zeros((2, 3)), normal(2, 3)], {}, lambda x, y, p: np.zeros(2))],
     "linspace": [(f"y = linspace({a}, {b}, {n}, f64)", [], {}, lambda p, a=a, b=b, n=n: np.linspace(a, b, n)) for a, b, n in ((0, 1, 11), (3.5, -2, 6), (2, 9, 1), (0, 1, 0), (-1, 1, 2))]
     + [("y = f64(linspace(0, 1, 7))", [], {}, lambda p: np.linspace(0, 1, 7).astype(np.float32).astype(float)),
        ("y = linspace(0.1, 0.7, 50, f64)[-1]", [], {}, lambda p: np.array(0.7))],

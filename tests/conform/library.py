@@ -327,6 +327,11 @@ CASES = {
                             {}, lambda q, k, v, m, p: np.where(m[:, :1] == 0, softmax(q @ k.swapaxes(-1, -2) / 2) @ v, 0))]
     + [("scaled_dot_product(x0, x1, x2, causal = true)", [matrices.normal(2, t, 4), matrices.normal(2, 5, 4), matrices.normal(2, 5, 6)], {},
         lambda q, k, v, p, t=t: softmax(np.where(np.tri(t, 5, 5 - t) > 0, q @ k.swapaxes(-1, -2) / 2, -np.inf)) @ v) for t in (1, 3, 5)],
+    "log10": [("log10(x0)", [10.0 ** np.arange(-5, 6)], {}, lambda x, p: np.log10(x))],
+    "small": [("y = f64(small(0.25) + small(0))", [], {}, lambda p: np.array(0.25))],
+    "cosine_similarity": [("cosine_similarity(x0, x1, 0)", [matrices.normal(4, 3), matrices.normal(4, 3)], {},
+                           lambda x, y, p: (x * y).sum(0) / np.linalg.norm(x, axis=0) / np.linalg.norm(y, axis=0)),
+                          ("cosine_similarity(x0, x1)", [np.zeros((2, 3)), matrices.normal(2, 3)], {}, lambda x, y, p: np.zeros(2))],
     "rotary": [("rotary(x0, x1, x2)", [numeric.normal(2, 3, 8), numeric.normal(3, 8), numeric.normal(3, 8)], {},
                 lambda x, c, s, p: x * c + np.concatenate([-x[..., 4:], x[..., :4]], -1) * s)],
     "matmul_nibbles": [("matmul_nibbles(x0, x1, x2)", [normal(2, 11), NIBBLES, normal(5, 3)], {}, lambda x, w, s, p: x @ halves(w, s, 8.0).T),

@@ -135,6 +135,7 @@ DECOMPOSITIONS = {
        for a in SHAPES for side in ("matrix_transpose(u) @ u", "vt @ matrix_transpose(vt)")],
     "pinv": [("pinv(x0)", [a], {}, lambda a, p: np.linalg.pinv(a)) for a in (*SHAPES[:6], DEFICIENT[:2])]
     + [("pinv(x0, 0.5)", [np.diag([1.0, 3, 2])], {}, lambda a, p: np.diag([0, 1 / 3, 1 / 2]))],
+    "side": [("y = i64(side(x0))", [np.zeros((2, 3, 3))], {}, lambda a, p: np.array(3))],
     "largest_of": [("largest_of(x0)", [DEFICIENT[:2, :2, :2] * 0 + [[[1, -3], [2, 0]], [[0, 0], [0, 0]]]], {}, lambda a, p: np.array([[[3.0]], [[1]]]))],
     "recip_or_0": [("recip_or_0(x0)", [np.array([2.0, 0, -0.5])], {}, lambda x, p: np.array([0.5, 0, -2]))],
     "halves": [(f"y = f64(halves({n}))", [], {}, lambda p, y=y: np.array(y)) for n, y in ((4, [1.0, 1, -1, -1]), (5, [1.0, 1, 0, -1, -1]))],
