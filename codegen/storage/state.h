@@ -13,9 +13,9 @@
 uint32_t state_list(const Graph *graph, Arena *arena, StateValue **list);
 
 /* For ordering: pairs (reader, maker) of units such that no state, and nothing that a loop carries, needs memory twice
- * if every reader of its value runs before the maker of its next one.  So with updates on the way to that, of which each
- * may be made over the one before.  Pairs that would close a cycle with `needs` (per
- * unit, the units that run before it), or with those found before, are left out. */
+ * if every reader of its value runs before the maker of its next one.  So with updates on the way to that, of which
+ * each may be made over the one before.  Pairs that would close a cycle with `needs` (per unit, the units that run
+ * before it), or with those found before, are left out. */
 typedef struct UnitPair {
     uint32_t before, after;
 } UnitPair;
