@@ -181,7 +181,7 @@ int64_t sorting_comparisons(const Graph *graph, const Node *node);
 typedef enum ViewKind {
     VIEW_RESHAPE, /* at the same place in row-major order */
     VIEW_STRIDED, /* dimension d of the operand is at begin[d] + step[d] * (position in dimension from[d] of the
-                     result) */
+                     result) + further * (that in its last one) where d is `slid` */
 } ViewKind;
 
 typedef struct View {
@@ -189,6 +189,8 @@ typedef struct View {
     uint32_t rank; /* of the operand */
     int64_t begin[MAX_RANK], step[MAX_RANK];
     uint32_t from[MAX_RANK]; /* NONE: at begin[d] for all positions */
+    uint32_t slid;           /* along which windows move, the last dimension of the result being what they see; NONE */
+    int64_t further;
 } View;
 
 bool node_is_view(const Node *node);

@@ -3,6 +3,8 @@
 #include "ops/meaning.h"
 #include "ops/reverse.h"
 
+#define MOST_PIECES 16 /* of windows that overlap */
+
 /* Strided views, whose result has some elements of the operand, and may repeat them. */
 
 /* The last one first, along a dimension. */
@@ -71,6 +73,74 @@ static void reverse_strided(Reverse *r, uint32_t result)
     reverse_give_part(r, 0, x, view.begin);
 }
 
+/* Windows */
+
+/* start, start + step, ... */
+static ValueId counted(Reverse *r, const Shape *shape, int64_t start, int64_t step)
+{
+    Attr attr[3];
+    attr[attr_index(OP_IOTA, STR("axis"))] = (Attr){.i = 0};
+    attr[attr_index(OP_IOTA, STR("shape"))] = (Attr){.i = shape->rank, .ints = shape->dim};
+    attr[attr_index(OP_IOTA, STR("dtype"))] = (Attr){.i = DT_I64};
+    ValueId count = reverse_build(r, OP_IOTA, NULL, 0, attr);
+    count = reverse_build2(r, OP_MUL, count, reverse_number(r, DT_I64, (double)step));
+    return reverse_build2(r, OP_ADD, count, reverse_number(r, DT_I64, (double)start));
+}
+
+/* Where windows overlap, what reaches them adds up: the transpose of the gather that they are. */
+static void reverse_gathered(Reverse *r, const View *view, ValueId seen)
+{
+    const Shape shape = *reverse_shape(r, seen);
+    Shape row = {2, {shape.dim[view->slid], 1}}, column = {1, {shape.dim[view->slid + 1]}};
+    ValueId at = reverse_build2(r, OP_ADD, counted(r, &row, view->begin[view->slid], view->step[view->slid]),
+                                counted(r, &column, 0, view->further));
+    ValueId in[] = {reverse_zeros(r, r->node.in[0]), at, seen};
+    Attr axis = {.i = view->slid};
+    reverse_give(r, 0, reverse_build(r, OP_SCATTER_ADD, in, 3, &axis));
+}
+
+/* As many elements of each window as there are from one to the next, `from` its begin, lie beside those of its
+ * neighbours. */
+static void reverse_piece(Reverse *r, const View *view, ValueId seen, int64_t from)
+{
+    uint32_t axis = view->slid;
+    int64_t begin[MAX_RANK] = {0}, step = view->step[axis], size = reverse_shape(r, seen)->dim[axis + 1];
+    Shape part = *reverse_shape(r, seen), whole = *reverse_shape(r, r->node.in[0]), cut;
+    begin[axis + 1] = from;
+    part.dim[axis + 1] = size - from < step ? size - from : step;
+    ValueId piece = reverse_slice(r, seen, begin, &part);
+    int64_t missing = step - part.dim[axis + 1];
+    part.dim[axis + 1] = step;
+    begin[axis + 1] = 0;
+    piece = reverse_pad(r, piece, begin, &part);
+    whole.dim[axis] = part.dim[axis] * step;
+    cut = whole;
+    cut.dim[axis] -= missing;
+    piece = reverse_slice(r, reverse_reshape(r, piece, &whole), begin, &cut);
+    begin[axis] = view->begin[axis] + from;
+    reverse_give_part(r, 0, piece, begin);
+}
+
+static void reverse_windows(Reverse *r)
+{
+    View view = view_of(r->graph, &r->node, 0);
+    const Shape shape = *reverse_shape(r, r->down[0]);
+    uint32_t axes[MAX_RANK], axis = view.slid, last = shape.rank - 1;
+    for (uint32_t d = 0; d < shape.rank; d++)
+        axes[d] = d <= axis ? d : d == axis + 1 ? last : d - 1;
+    ValueId seen = reverse_transpose(r, r->down[0], axes); /* what a window sees beside it */
+    if (view.step[axis] < 0 && view.further == 1) {
+        seen = flipped(r, seen, axis);
+        view.begin[axis] += view.step[axis] * (shape.dim[axis] - 1);
+        view.step[axis] *= -1;
+    }
+    if (view.further != 1 || shape.dim[last] > MOST_PIECES * view.step[axis])
+        reverse_gathered(r, &view, seen);
+    else
+        for (int64_t from = 0; from < shape.dim[last]; from += view.step[axis])
+            reverse_piece(r, &view, seen, from);
+}
+
 bool reverse_view(Reverse *r)
 {
     for (uint32_t i = 0; i < r->node.out_count; i++) {
@@ -78,6 +148,8 @@ bool reverse_view(Reverse *r)
             continue;
         if (view_is_reshape(&r->node))
             reverse_give(r, 0, reverse_reshape(r, r->down[i], reverse_shape(r, r->node.in[0])));
+        else if (view_of(r->graph, &r->node, i).slid != NONE)
+            reverse_windows(r);
         else
             reverse_strided(r, i);
     }

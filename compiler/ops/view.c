@@ -141,6 +141,33 @@ static bool infer_split(Graph *graph, NodeId node)
     return true;
 }
 
+static bool infer_windows(Graph *graph, NodeId node)
+{
+    const Node *n = &graph->node[node];
+    const Type *x = infer_in_type(graph, node, 0);
+    Shape shape = x->shape;
+    uint32_t axis;
+
+    if (!infer_check_axis(graph, node, attr_int(n, "axis"), shape.rank, &axis))
+        return false;
+    if (attr_int(n, "size") < 1 || attr_int(n, "dilation") < 1)
+        return infer_fail(graph, node, "`size` and `dilation` must be at least 1");
+    if (attr_int(n, "step") == 0)
+        return infer_fail(graph, node, "a step cannot be 0");
+    if (shape.rank == MAX_RANK)
+        return infer_fail(graph, node, "the result would have %d dimensions, more than %d", MAX_RANK + 1, MAX_RANK);
+    Sliding sliding = view_sliding(n, &shape);
+    if (!sliding.count)
+        return infer_fail(graph, node,
+                          "a window of %" PRId64 " elements, %" PRId64 " apart, is more than the %" PRId64
+                          " of dimension %u: " STR_FMT,
+                          sliding.size, sliding.dilation, shape.dim[axis], axis,
+                          STR_ARG(infer_show_operand(graph, node, 0)));
+    shape.dim[axis] = sliding.count;
+    shape.dim[shape.rank++] = sliding.size;
+    return infer_set_plain(graph, node, 0, x->dtype, &shape);
+}
+
 static bool infer_after(Graph *graph, NodeId node)
 {
     const Type *x = infer_in_type(graph, node, 0);
@@ -158,6 +185,8 @@ bool infer_view(Graph *graph, NodeId node)
         return infer_broadcast(graph, node);
     case OP_SLICE:
         return infer_slice(graph, node);
+    case OP_WINDOWS:
+        return infer_windows(graph, node);
     case OP_AFTER:
         return infer_after(graph, node);
     default:
@@ -178,6 +207,8 @@ static Strided map_of(const View *view, const Shape *x, const Shape *to)
         map.offset += view->begin[d] * own.stride[d];
         if (view->from[d] != NONE)
             map.stride[view->from[d]] += view->step[d] * own.stride[d];
+        if (view->slid == d)
+            map.stride[to->rank - 1] += view->further * own.stride[d];
     }
     return map;
 }

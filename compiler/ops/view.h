@@ -14,4 +14,12 @@ typedef struct Range {
 } Range;
 void view_slice_ranges(const Node *node, const Shape *shape, Range range[MAX_RANK]);
 
+/* windows, along dimension `axis` of the operand: element j of window i is element begin + i * step + j * dilation;
+ * `count` is 0 where none fits. */
+typedef struct Sliding {
+    uint32_t axis;
+    int64_t begin, step, count, size, dilation;
+} Sliding;
+Sliding view_sliding(const Node *node, const Shape *x);
+
 #endif

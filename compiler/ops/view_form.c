@@ -78,11 +78,28 @@ void view_slice_ranges(const Node *node, const Shape *shape, Range range[MAX_RAN
     }
 }
 
+/* Windows */
+
+Sliding view_sliding(const Node *node, const Shape *x)
+{
+    Sliding s = {.axis = axis_position(attr_int(node, "axis"), x->rank),
+                 .step = attr_int(node, "step"),
+                 .size = attr_int(node, "size"),
+                 .dilation = attr_int(node, "dilation")};
+    int64_t most = x->dim[s.axis] - 1; /* of a step and of a dilation that are used */
+    if (s.size < 1 || s.size > most + 1 || (s.size > 1 && s.dilation > most / (s.size - 1)))
+        return s;
+    int64_t last = s.size > 1 ? most - (s.size - 1) * s.dilation : most;
+    s.count = s.step > last || s.step < -last ? 1 : last / (s.step < 0 ? -s.step : s.step) + 1;
+    s.begin = s.step < 0 ? last : 0;
+    return s;
+}
+
 /* Views */
 
 static View identity(uint32_t rank)
 {
-    View view = {.kind = VIEW_STRIDED, .rank = rank};
+    View view = {.kind = VIEW_STRIDED, .rank = rank, .slid = NONE};
     for (uint32_t d = 0; d < rank; d++) {
         view.step[d] = 1;
         view.from[d] = d;
@@ -130,6 +147,17 @@ static View part(const Node *node, uint32_t rank, uint32_t result)
     return view;
 }
 
+static View slid(const Node *node, const Shape *x)
+{
+    View view = identity(x->rank);
+    Sliding sliding = view_sliding(node, x);
+    view.begin[sliding.axis] = sliding.begin;
+    view.step[sliding.axis] = sliding.count > 1 ? sliding.step : 1;
+    view.slid = sliding.axis;
+    view.further = sliding.size > 1 ? sliding.dilation : 1;
+    return view;
+}
+
 View view_of(const Graph *graph, const Node *node, uint32_t result)
 {
     const Shape *x = value_shape(graph, node->in[0]);
@@ -142,10 +170,12 @@ View view_of(const Graph *graph, const Node *node, uint32_t result)
         return sliced(node, x);
     case OP_SPLIT:
         return part(node, x->rank, result);
+    case OP_WINDOWS:
+        return slid(node, x);
     case OP_AFTER:
         return identity(x->rank);
     default:
-        return (View){.kind = VIEW_RESHAPE, .rank = x->rank};
+        return (View){.kind = VIEW_RESHAPE, .rank = x->rank, .slid = NONE};
     }
 }
 
@@ -158,6 +188,8 @@ bool view_is_rearrangement(const Graph *graph, const Node *node)
     View view = view_of(graph, node, 0);
     if (view.kind == VIEW_RESHAPE)
         return true;
+    if (view.slid != NONE)
+        return false;
     for (uint32_t d = 0; d < view.rank; d++)
         if (view.from[d] == NONE || view.begin[d] || view.step[d] != 1 || to->dim[view.from[d]] != x->dim[d])
             return false;

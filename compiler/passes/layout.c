@@ -317,7 +317,7 @@ static bool shows_blocks(const Layouter *layouter, const Node *node)
     const Graph *graph = layouter->graph;
     for (uint32_t r = 0; r < node->out_count; r++) {
         View view = view_of(graph, node, r);
-        if (view.kind != VIEW_STRIDED || !may_block(layouter, value_type(graph, node->out[r])) ||
+        if (view.kind != VIEW_STRIDED || view.slid != NONE || !may_block(layouter, value_type(graph, node->out[r])) ||
             view.begin[1] % layouter->lanes || view.step[1] != 1)
             return false;
         for (uint32_t d = 0; d < view.rank; d++)

@@ -18,7 +18,7 @@ static uint32_t dimension_behind(const Graph *graph, const Node *node, uint32_t 
     View view = view_of(graph, node, 0);
     for (uint32_t d = 0; d < x->rank; d++)
         if (x->dim[d] == out->dim[dimension] &&
-            (view.kind == VIEW_STRIDED ? view.from[d] == dimension && view.step[d] == 1
+            (view.kind == VIEW_STRIDED ? view.from[d] == dimension && view.step[d] == 1 && view.slid != d
                                        : strided_plain(x).stride[d] == strided_plain(out).stride[dimension]))
             return d;
     return NONE;

@@ -11,9 +11,10 @@ const uint32_t pass_count = sizeof pass_table / sizeof pass_table[0];
 /* Simplify sees through constants that are still sums of nodes, so that weights are folded once, fully scaled; the
  * second round finds what folding has made a number.  Tapes that no gradient reads are gone before equal loops are
  * sought. */
-const char *const pass_pipeline[] = {"expand",   "promote", "planes",  "remat",  "grad", "cse",      "dce",    "hoist",
-                                     "simplify", "fold",    "control", "unroll", "cse",  "simplify", "phases", "fold",
-                                     "cse",      "margins", "panels",  "dce",    "sink", "layout",   NULL};
+const char *const pass_pipeline[] = {"expand",    "promote",  "planes",   "remat", "grad",    "cse",
+                                     "dce",       "hoist",    "simplify", "fold",  "control", "unroll",
+                                     "cse",       "simplify", "phases",   "fold",  "cse",     "margins",
+                                     "diagonals", "panels",   "dce",      "sink",  "layout",  NULL};
 
 const PassRow *pass_find(Str name)
 {

@@ -151,6 +151,10 @@ def view_cases():
     yield Case("slice", "concat(x0[0:2], x0[4:5], x0[0:2], axis = 0) * x0", [(5, 2)])
     yield Case("split", "a0 * a2", [(6, 2)], prelude="(a0, a1, a2) = split(x0, axis = 0, sizes = [2, 2, 2])")
     yield Case("split", "a0", [(5,)], prelude="(a0, a1) = split(x0, sizes = [2, 3])")
+    for shape, told in [((7,), "size = 3"), ((3, 8, 2), "axis = 1, size = 4, step = 3"), ((2, 9), "size = 5, step = -2"),
+                        ((11,), "size = 3, dilation = 4"), ((2, 9), "size = 3, step = -1, dilation = 2"), ((40,), "size = 20"),
+                        ((9, 2), "axis = 0, size = 2, step = 4"), ((5,), "size = 5")]:
+        yield Case("windows", f"windows(x0, {told}) * windows(x0 * x0, {told})", [shape])
     yield Case("after", "after(x0 * x0, all = [x1, x1 * 2.0]) * x0", [(2, 3), (4,)])
     yield Case("concat", "concat(x0, x1, x0, axis = 1)", [(2, 3), (2, 1)])
     yield Case("stack", "stack(x0, x1, x0, axis = 1)", [(2, 3), (2, 3)])

@@ -6,6 +6,13 @@ from cases import generator, lst, numbers
 from tensors import EVERY, INTS, NUMBERS, Tensor, round_to, widen
 
 
+def windows(x, axis, size, step=1, dilation=1):
+    """As torch.Tensor.unfold: the axis counts windows, a new last dimension has what each sees"""
+    span = (size - 1) * dilation + 1
+    seen = np.moveaxis(np.lib.stride_tricks.sliding_window_view(x.values, span, axis=axis), axis, 0)[..., ::dilation]
+    return Tensor(x.dtype, np.moveaxis(seen[::step], 0, axis))
+
+
 def view_cases(cases):
     for dtype in EVERY:
         x = numbers(dtype, (3, 4, 5), "view")
@@ -15,6 +22,7 @@ def view_cases(cases):
         cases.add("broadcast", [x], Tensor(dtype, np.broadcast_to(v, (2, 3, 4, 5))), "shape = [2, 3, 4, 5]")
         cases.add("slice", [x], Tensor(dtype, v[:, 1:3, ::2]), "axes = [1, 2], begin = [1, 0], end = [3, 5], step = [1, 2]")
         cases.add("split", [x], [Tensor(dtype, p) for p in np.split(v, [1, 3], axis=1)], "axis = 1, sizes = [1, 2, 1]")
+        cases.add("windows", [x], windows(x, 1, 2), "axis = 1, size = 2")
         cases.add("after", [x, x, numbers("i32", (2,), "after")], Tensor(dtype, v))
         cases.add("concat", [x, x], Tensor(dtype, np.concatenate([v, v], 1)), "axis = 1")
         cases.add("stack", [x, x], Tensor(dtype, np.stack([v, v], 1)), "axis = 1")
@@ -34,6 +42,12 @@ def view_cases(cases):
     for small, shape in [((), (3,)), ((1,), (4,)), ((3, 1), (3, 5)), ((1, 5), (4, 5)), ((2, 1, 3), (2, 2, 4, 3)), ((1,), (0,))]:
         y = numbers("f32", small, "broadcast", shape)
         cases.add("broadcast", [y], Tensor("f32", np.broadcast_to(y.values, shape)), f"shape = {lst(shape)}")
+    for shape, axis, size, step, dilation in [((9,), 0, 3, 1, 1), ((9,), 0, 9, 5, 1), ((9,), 0, 1, 2, 7), ((9,), 0, 3, -2, 3), ((40,), 0, 17, -1, 1),
+                                              ((3, 20, 4), 1, 5, 3, 1), ((2, 3, 33), 2, 16, 1, 1), ((5, 12), 0, 2, 3, 4), ((1, 8, 2, 3), 1, 4, -4, 1),
+                                              ((2, 1, 2, 1, 2, 1, 9), 6, 4, 2, 2), ((0, 5), 1, 3, 1, 1), ((9,), 0, 2, 2**62, 1)]:
+        y = numbers("f32", shape, "windows", size)
+        cases.add("windows", [y], windows(y, axis, size, step, dilation),
+                  f"axis = {axis if axis else -len(shape)}, size = {size}, step = {step}, dilation = {dilation}")
 
 
 def slice_cases(cases):

@@ -68,7 +68,7 @@ static ValueId broadcasted(Maker *m, ValueId x)
         shape.dim[i] = shape.dim[i] == 1 && maker_chance(m, 60) ? 2 + maker_draw(m, 3) : shape.dim[i];
     if (shape.rank < 5 && maker_chance(m, 30)) {
         memmove(shape.dim + 1, shape.dim, shape.rank++ * sizeof shape.dim[0]);
-        shape.dim[0] = 1 + maker_draw(m, 3);
+        shape.dim[0] = 1 + (int64_t)maker_draw(m, 3);
     }
     return maker_with_attr(m, OP_BROADCAST, &x, 1, "shape", maker_ints(shape.dim, shape.rank));
 }
@@ -118,6 +118,25 @@ static ValueId split_part(Maker *m, ValueId x)
     return swap ? second : first;
 }
 
+static ValueId windowed(Maker *m, ValueId x)
+{
+    const Shape *shape = value_shape(m->graph, x);
+    Attr attr[4];
+    if (!shape->rank || shape->rank > 4)
+        return NONE;
+    int64_t axis = maker_draw(m, shape->rank), extent = shape->dim[axis];
+    if (extent < 1 || shape_elements(shape) > 2000)
+        return NONE;
+    int64_t size = 1 + maker_draw(m, extent < 5 ? (uint32_t)extent : 5);
+    int64_t most = size > 1 ? (extent - 1) / (size - 1) : 1;
+    attr_defaults(OP_WINDOWS, attr);
+    attr[attr_index(OP_WINDOWS, STR("axis"))].i = axis;
+    attr[attr_index(OP_WINDOWS, STR("size"))].i = size;
+    attr[attr_index(OP_WINDOWS, STR("step"))].i = maker_chance(m, 30) ? -1 : 1 + (int64_t)maker_draw(m, 3);
+    attr[attr_index(OP_WINDOWS, STR("dilation"))].i = 1 + maker_draw(m, most < 3 ? (uint32_t)most : 3);
+    return maker_build(m, OP_WINDOWS, &x, 1, attr);
+}
+
 static ValueId late(Maker *m, ValueId x)
 {
     ValueId in[] = {x, maker_pick(m), maker_pick(m)};
@@ -127,7 +146,7 @@ static ValueId late(Maker *m, ValueId x)
 ValueId step_view(Maker *m)
 {
     ValueId x = maker_pick(m);
-    switch (maker_draw(m, 9)) {
+    switch (maker_draw(m, 10)) {
     case 0:
     case 1:
         return maker_transpose(m, x);
@@ -142,6 +161,8 @@ ValueId step_view(Maker *m)
         return maker_type_of(m, x)->dtype == DT_BOOL ? NONE : maker_pad(m, x);
     case 7:
         return late(m, x);
+    case 8:
+        return windowed(m, x);
     default:
         return maker_chance(m, 50) ? split_part(m, x) : doubled(m, x);
     }

@@ -42,6 +42,8 @@ void kernel_view_position(Arena *arena, const Graph *graph, const Node *node, ui
     for (uint32_t d = 0; d < view.rank; d++) {
         Index along = view.from[d] == NONE ? index_constant(0) : position[view.from[d]];
         operand[d] = index_add(arena, index_scale(arena, along, view.step[d]), index_constant(view.begin[d]));
+        if (view.slid == d)
+            operand[d] = index_add(arena, operand[d], index_scale(arena, position[to->rank - 1], view.further));
     }
 }
 

@@ -84,21 +84,22 @@ static bool finish_blocks(Lower *lower, const Var *var, int64_t extent, LoopKind
     return true;
 }
 
-/* The same elements several times, as of a tiled image: a loop over the times, and vectors of the elements. */
-static bool finish_times(Lower *lower, const Var *var, int64_t extent, LoopKind kind, Vectorizes vectorizes,
-                         const Block *body)
+/* Rows of a view, or the same elements several times, as of a tiled image: a loop over the rows, and vectors of each.
+ */
+static bool finish_rows(Lower *lower, const Var *var, int64_t extent, LoopKind kind, Vectorizes vectorizes,
+                        const Block *body)
 {
     Arena *arena = lower->arena;
     int64_t lanes = lower->target->lanes, cut = lower_cut(body, var, NULL);
-    if (lanes < 2 || cut < lanes || cut >= extent || extent % cut)
+    if (lanes < 2 || cut <= lanes || cut >= extent || extent % cut)
         return false;
-    const Var *time = index_var_new(arena, "time", 0, extent / cut - 1),
+    const Var *row = index_var_new(arena, "row", 0, extent / cut - 1),
               *each = index_var_new(arena, var->name, 0, cut - 1);
-    Index at = index_add(arena, index_scale(arena, index_var(arena, time), cut), index_var(arena, each));
+    Index at = index_add(arena, index_scale(arena, index_var(arena, row), cut), index_var(arena, each));
     Block inside = block_substitute(arena, body, var, at);
     if (!vectorizes(&inside, each))
         return false;
-    Block *outer = lower_enter(lower, &stmt_for(arena, lower->block, time, 0, extent / cut, 1, kind)->body);
+    Block *outer = lower_enter(lower, &stmt_for(arena, lower->block, row, 0, extent / cut, 1, kind)->body);
     lower_finish_loop(lower, each, cut, kind, vectorizes, inside);
     lower_leave(lower, outer);
     return true;
@@ -199,8 +200,8 @@ void lower_finish_loop(Lower *lower, const Var *var, int64_t extent, LoopKind ki
     bool vectors = lanes > 1 && extent >= least(lanes, LEAST_LANES) && vectorizes(&body, var);
 
     if (!vectors &&
-        (finish_blocks(lower, var, extent, kind, vectorizes, &body) ||
-         finish_times(lower, var, extent, kind, vectorizes, &body) || lower_turns(lower, var, extent, kind, &body) ||
+        (finish_rows(lower, var, extent, kind, vectorizes, &body) ||
+         finish_blocks(lower, var, extent, kind, vectorizes, &body) || lower_turns(lower, var, extent, kind, &body) ||
          finish_ranges(lower, var, extent, kind, vectorizes, &body)))
         return;
     for (int64_t end; vectors && lanes; lanes = lower_rest_lanes(lower, lanes, extent - done)) {

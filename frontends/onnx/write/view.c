@@ -107,6 +107,22 @@ static bool write_split(ExportNode *n)
     return true;
 }
 
+/* A gather, as ONNX has no such view; the dimension that it makes goes last. */
+static bool write_windows(ExportNode *n, const View *v, const Shape *to)
+{
+    uint32_t axis = v->slid, last = to->rank - 1;
+    long long begin = v->begin[axis], step = v->step[axis], further = v->further;
+    int64_t order[MAX_RANK];
+    for (uint32_t d = 0; d < last; d++)
+        order[d] = d <= axis ? d : d + 1;
+    order[last] = axis + 1;
+    ExportId at =
+        export_make(n, "Add(Unsqueeze(Range(i64:%lld, i64:%lld, i64:%lld), [1]), Range(i64:0, i64:%lld, i64:%lld))",
+                    begin, begin + to->dim[axis] * step, step, to->dim[last] * further, further);
+    return export_result(n, 0, "Transpose(Gather(x, $%u){axis=%u}){perm=%s}", at, axis,
+                         export_ints(n, order, to->rank));
+}
+
 bool export_view(ExportNode *n)
 {
     const Shape *to = value_shape(n->graph, n->node->out[0]);
@@ -117,7 +133,7 @@ bool export_view(ExportNode *n)
     if (n->node->out_count > 1)
         return write_split(n);
     View v = view_of(n->graph, n->node, 0);
-    return write_strided(n, &v, to);
+    return v.slid == NONE ? write_strided(n, &v, to) : write_windows(n, &v, to);
 }
 
 static bool write_joined(ExportNode *n, uint32_t axis, const ExportId *in)
