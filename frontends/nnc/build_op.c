@@ -325,6 +325,16 @@ static bool report_operands(Builder *b, OpCode op, const AstExpr *call, uint32_t
     return false;
 }
 
+/* An optional operand that is `none` is left out, as a bias that a function was not given. */
+static uint32_t given_operands(OpCode op, const Thing *operand, uint32_t count)
+{
+    bool optional = op_most(op) != UINT32_MAX;
+    while (optional && count > op_least(op) && operand[count - 1].kind == THING_CONST &&
+           operand[count - 1].c.kind == C_NONE)
+        count--;
+    return count;
+}
+
 /* Of tensors; an empty one may be of anything. */
 static bool is_operands(const Thing *thing)
 {
@@ -443,6 +453,7 @@ static Thing build_plain(Builder *b, OpCode op, const AstExpr *call)
             operand[count] = build_single(b, build_eval(b, arg->value), arg->value->place);
             ok &= operand[count++].kind != THING_BAD;
         }
+    count = given_operands(op, operand, count);
     ok &= build_attrs(b, op, call, attr) && check_single(b, op, operand, at, count);
     if (!ok)
         return build_thing_bad();

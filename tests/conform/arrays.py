@@ -375,7 +375,43 @@ MADE = {
         lambda x, at, v, p: np.array([0, 0.5, 5 / 1.5, 7 / 5, 0, 5 / 1.5]))],
 }
 
-CASES = {**MADE, **KINDS, **SUMS, **LAST, **ORDER, **DIAGONALS, **POSITIONS, **UNIQUE, **SORTING, **PRODUCTS, **PLACES}
+EDGES = np.array([2, 0, 2, 4, 0, 2, 4])
+
+
+def by_segment(x, reduce, empty=0.0):
+    y = np.full((5, *x.shape[1:]), empty)
+    for i in set(EDGES):
+        y[i] = reduce(x[EDGES == i], axis=0)
+    return y
+
+
+def segment_shares(x):
+    y = np.zeros(x.shape)
+    for i in set(EDGES):
+        e = np.exp(x[EDGES == i] - x[EDGES == i].max(0))
+        y[EDGES == i] = e / e.sum(0)
+    return y
+
+
+SEGMENTS = {
+    "segment_sum": [("segment_sum(x0, x1, 5)", [x, EDGES], {}, lambda x, e, p: by_segment(x, np.sum)) for x in (normal(7, 3), normal(7), normal(7, 2, 3))],
+    "segment_mean": [("segment_mean(x0, x1, 5)", [x, EDGES], {}, lambda x, e, p: by_segment(x, np.mean)) for x in (normal(7, 3), normal(7))],
+    "segment_max": [("segment_max(x0, x1, 5)", [normal(7, 3), EDGES], {}, lambda x, e, p: by_segment(x, np.max)),
+                    ("segment_max(x0, i32(x1), 5, empty = -2.0)", [normal(7), EDGES], {}, lambda x, e, p: by_segment(x, np.max, -2.0))],
+    "segment_softmax": [("segment_softmax(x0, x1, 5)", [x, EDGES], {}, lambda x, e, p: segment_shares(x)) for x in (normal(7) * 400, normal(7, 3))],
+}
+GRIDS = [np.arange(3.0), normal(2), normal(4)]
+MADE.update({
+    "kron": [("kron(x0, x1)", [normal(2, 3), normal(4, 2)], {}, lambda a, b, p: np.kron(a, b))],
+    "meshgrid": [(f"y = meshgrid([x0, x1, x2])[{i}]", GRIDS, {}, lambda a, b, c, p, i=i: np.meshgrid(a, b, c, indexing="ij")[i]) for i in range(3)]
+    + [("y = meshgrid([x0])[0]", [GRIDS[1]], {}, lambda a, p: a)],
+    "distances": [("distances(x0, x1)", [x, y], {}, lambda x, y, p: np.sqrt(((x[..., :, None, :] - y[..., None, :, :]) ** 2).sum(-1)))
+                  for x, y in ((normal(4, 3), normal(5, 3)), (normal(2, 4, 3), normal(2, 5, 3)))]
+    + [("distances(x0, x1, p = 1)", [normal(4, 3), normal(5, 3)], {}, lambda x, y, p: np.abs(x[:, None] - y).sum(-1)),
+       ("grad(reduce_sum(distances(x0, x0)), wrt = x0)", [np.zeros((3, 2))], {}, lambda x, p: x)],
+})
+
+CASES = {**SEGMENTS, **MADE, **KINDS, **SUMS, **LAST, **ORDER, **DIAGONALS, **POSITIONS, **UNIQUE, **SORTING, **PRODUCTS, **PLACES}
 # Built for targets, too: those that more than one kernel makes.
 BUILT = ["gather_elements", "gather_nd", "tile", "roll", "pad_mode", "scatter_elements", "scatter_nd", "compress",
          "argsort", "sort", "top_k", "einsum", "quantile", "searchsorted", "interp"]

@@ -353,6 +353,23 @@ UNFOLDED = [(call, [x], {}, lambda x, p, told=told: unfolded(x, *told)) for call
     ("unfold(x0, 2)", normal(0, 2, 3, 4), ([2, 2], [1, 1], [0] * 4, [1, 1])),
     ("unfold(x0, 1)", normal(1, 2, 3, 1), ([1, 1], [1, 1], [0] * 4, [1, 1]))]]
 
-CASES = {"resize": RESIZE, "grid_sample": GRIDS, "affine_grid": AFFINE, "roi_align": REGIONS, "roi_align_adaptive": ADAPTIVE, "max_roi_pool": LARGEST, **POOLING, **PARTS, "unfold": UNFOLDED}
+def folded(y, size, window, stride, pad, dilation):
+    """Taps added where they were seen, element by element"""
+    k, rank = np.prod(window), len(size)
+    x = np.zeros((y.shape[0], y.shape[1] // k, *(n + pad[d] + pad[rank + d] for d, n in enumerate(size))))
+    counts = [(n - (window[d] - 1) * dilation[d] - 1) // stride[d] + 1 for d, n in enumerate(x.shape[2:])]
+    y = y.reshape(y.shape[0], -1, *window, *counts)
+    for tap in np.ndindex(*window):
+        for at in np.ndindex(*counts):
+            x[(slice(None), slice(None), *(a * s + t * b for a, s, t, b in zip(at, stride, tap, dilation)))] += y[(slice(None), slice(None), *tap, *at)]
+    return x[(..., *(slice(pad[d], pad[d] + n) for d, n in enumerate(size)))]
+
+
+FOLDED = [(call, [y], {}, lambda y, p, told=told: folded(y, *told)) for call, y, told in [
+    ("fold(x0, [5, 6], 3)", normal(2, 18, 12), ([5, 6], [3, 3], [1, 1], [0] * 4, [1, 1])),
+    ("fold(x0, [7, 8], [3, 2], stride = [2, 1], pad = [1, 0, 2, 1], dilation = [1, 3])", normal(1, 12, 24), ([7, 8], [3, 2], [2, 1], [1, 0, 2, 1], [1, 3])),
+    ("fold(x0, [11], 4, stride = 3, pad = 1)", normal(2, 8, 4), ([11], [4], [3], [1, 1], [1])),
+    ("fold(x0, [9], 2, stride = 4)", normal(1, 4, 2), ([9], [2], [4], [0, 0], [1]))]]
+CASES = {"fold": FOLDED, "resize": RESIZE, "grid_sample": GRIDS, "affine_grid": AFFINE, "roi_align": REGIONS, "roi_align_adaptive": ADAPTIVE, "max_roi_pool": LARGEST, **POOLING, **PARTS, "unfold": UNFOLDED}
 # Built for targets, too.
 BUILT = ["grid_sample", "affine_grid", "roi_align", "roi_align_adaptive", "max_roi_pool", "max_pool_indices", "max_unpool", "lp_pool", "adaptive_avg_pool", "unfold"]

@@ -7,6 +7,7 @@ import numpy as np
 from generators import normal as drawn_normal, unit
 
 RANDOM = np.random.Generator(np.random.Philox(11))
+RANDOM_LOSSES = np.random.Generator(np.random.Philox(12))
 
 
 def normal(*shape):
@@ -227,7 +228,17 @@ def both(call):
     return f"(a, b) = {call}\n    y = concat(flatten(a, axis = 0), b)"
 
 
+RIGHT, SHARE = RANDOM_LOSSES.normal(size=(3, 5)), RANDOM_LOSSES.uniform(size=(3, 5))
+LOSSES = {
+    "gaussian_nll": [("gaussian_nll(x0, x1, x2)", [RIGHT, RIGHT[::-1] * 2, SHARE], {}, lambda m, t, v, p: (np.log(v) + (m - t) ** 2 / v) / 2),
+                     ("gaussian_nll(x0, 1.0, x1, eps = 0.5)", [RIGHT, SHARE], {}, lambda m, v, p: (np.log(np.maximum(v, 0.5)) + (m - 1) ** 2 / np.maximum(v, 0.5)) / 2)],
+    "poisson_nll": [("poisson_nll(x0, x1)", [RIGHT, np.floor(SHARE * 5)], {}, lambda x, t, p: np.exp(x) - t * x)],
+    "dice": [("dice(x0, x1)", [SHARE, np.round(SHARE[::-1])], {}, lambda x, t, p: 1 - (2 * (x * t).sum(1) + 1) / ((x + t).sum(1) + 1)),
+             ("dice(x0, x0, eps = 0.5)", [SHARE.reshape(3, 1, 5)], {}, lambda x, p: 1 - (2 * (x * x).sum((1, 2)) + 0.5) / (2 * x.sum((1, 2)) + 0.5))],
+}
+
 CASES = {
+    **LOSSES,
     "mean_cross_entropy": MEAN_CROSS_ENTROPY,
     "is_class": [(f"is_class({x}, 4)", [NO_CLASS], {}, lambda c, p: (c >= 0) & (c < 4)) for x in ("x0", "i8(x0)")],
     "ctc": CTC,

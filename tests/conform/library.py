@@ -22,6 +22,7 @@ import numpy as np
 
 import arrays
 import images
+import layers
 import learning
 import matrices
 import numeric
@@ -209,6 +210,20 @@ LINEAR = [
     ("(y, m) = linear_attention(x0, x1, x2, x3, beta = x4)", [*STEPS, RATES], {}, lambda *a: linear_attention(*a[:4], beta=a[4])[0]),
     ("(y, m) = linear_attention(x0, x1, x2, x3, x4, x5)", [*STEPS, DECAYS, RATES], {}, lambda *a: linear_attention(*a[:6])[0]),
 ]
+
+def nadam(x, g, p):
+    now, then = (0.9 * (1 - 0.5 * 0.96 ** (t * 4e-3)) for t in (1, 2))
+    return x - 0.1 * (g * (1 - now) / (1 - now) + 0.1 * g * then / (1 - now * then)) / (np.abs(g) + 1e-8)
+
+
+def adafactor(x, g, p):
+    s = g / np.sqrt((g * g).mean(1, keepdims=True) * (g * g).mean(0) / (g * g).mean())
+    return x - s * 0.1 * np.sqrt((x * x).mean()) / max(np.sqrt((s * s).mean()), 1)
+
+
+def adafactor_of_vector(x, g, p):
+    return x * (1 - 0.005) - np.sign(g) * 0.01 * np.sqrt((x * x).mean())
+
 
 CASES = {
     "rnn": [("(y, h) = rnn(x0, 5)", [SEQUENCE], recurrent_params("rnn", 1, False), rnn),
@@ -409,6 +424,12 @@ CASES = {
                lambda x, g, p: x - 0.1 * (g / (np.abs(g) + 1e-8) + 0.01 * x))],
     "lamb": [("lamb(x0, x1, 0.1, eps = 1e-8, decay = 0.0)", [X, normal(3, 5)], {}, lambda x, g, p:
               x - 0.1 * np.linalg.norm(x) / np.linalg.norm(g / (np.abs(g) + 1e-8)) * g / (np.abs(g) + 1e-8))],
+    "adadelta": [("adadelta(x0, x1, 0.5, mass = 0.75)", [X, layers.normal(3, 5)], {},
+                  lambda x, g, p: x - 0.5 * np.sqrt(1e-6) / np.sqrt(g * g / 4 + 1e-6) * g)],
+    "adamax": [("adamax(x0, x1, 0.1)", [X, layers.normal(3, 5)], {}, lambda x, g, p: x - 0.1 * g / (np.abs(g) + 1e-8))],
+    "nadam": [("nadam(x0, x1, 0.1)", [X, layers.normal(3, 5)], {}, nadam)],
+    "radam": [("radam(x0, x1, 0.1)", [X, layers.normal(3, 5)], {}, lambda x, g, p: x - 0.1 * g)],
+    "adafactor": [("adafactor(x0, x1, 0.1)", [X, layers.normal(3, 5)], {}, adafactor), ("adafactor(x0, x1, decay = 0.5)", [X[0], layers.normal(5)], {}, adafactor_of_vector)],
     "lion": [("lion(x0, x1, 0.1, decay = 0.5)", [X, normal(3, 5)], {}, lambda x, g, p: x - 0.1 * (np.sign(g) + 0.5 * x))],
     "stepwise": [("stepwise(0.5, every = 3)", [], {}, lambda p: np.array(0.5))],
     "exponential": [("exponential(0.5, steps = 3)", [], {}, lambda p: np.array(0.5))],
@@ -427,6 +448,10 @@ CASES = {
     **numeric.CASES,
     **matrices.CASES,
 }
+
+
+for function, more in layers.CASES.items():
+    CASES[function] = CASES.get(function, []) + more
 
 
 def first_steps_with_l1():
@@ -543,6 +568,25 @@ def write_model(folder, cases):
     save_weights(folder / "w.safetensors", weights)
 
 
+def run_together(nnc, folder, cases):
+    """What is wrong, a list: all cases in one graph, or, where that gives an error, each by itself, to say which"""
+    write_model(folder, cases)
+    words = [nnc, "run", folder / "m.nnc", "--target", "reference", "--weights-from", folder / "w.safetensors"]
+    for n, (_, inputs, _, _) in enumerate(cases):
+        words += ["--output", f"y{n}={folder}/y{n}.npy"]
+        for i, x in enumerate(inputs):
+            np.save(folder / f"c{n}_x{i}.npy", x)
+            words += ["--input", f"c{n}_x{i}={folder}/c{n}_x{i}.npy"]
+    if len(cases) < 2 or subprocess.run(words, capture_output=True).returncode:
+        return [run(nnc, folder, *case) for case in cases]
+    wrong = []
+    for n, (call, inputs, params, wanted) in enumerate(cases):
+        with np.errstate(all="ignore"):
+            want = np.asarray(wanted(*inputs, params))
+        wrong.append(apart(call, np.load(folder / f"y{n}.npy"), want, tolerance_of(call)))
+    return wrong
+
+
 def run_built(nnc, target, cc, folder):
     """None, or what is wrong: all cases of BUILT in one program."""
     cases = [case for name in BUILT for case in CASES[name]]
@@ -578,8 +622,8 @@ def main():
     print(f"1..{len(names) + len(options.target)}")
     with tempfile.TemporaryDirectory(prefix="nnc-library-") as folder:
         for number, name in enumerate(names, 1):
-            wrong = [run(options.nnc, pathlib.Path(folder), *case) for case in CASES.get(name, [])] or ["no case"]
-            wrong = [w for w in wrong if w]
+            cases = CASES.get(name, [])
+            wrong = [w for w in run_together(options.nnc, pathlib.Path(folder), cases) if w] if cases else ["no case"]
             for line in "\n".join(wrong).splitlines():
                 print("#", line)
             print("not ok" if wrong else "ok", number, "-", name, flush=True)

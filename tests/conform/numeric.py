@@ -292,6 +292,52 @@ NORMAL = {
                    ("polynomial(x0, [3.0])", [np.float64(2)], {}, lambda x, p: 3.0)],
 }
 
+def overlap_added(frames, step):
+    n, count, c, length = frames.shape
+    y = np.zeros((n, (count - 1) * step + length, c))
+    for i in range(count):
+        y[:, i * step:i * step + length] += frames[:, i].transpose(0, 2, 1)
+    return y
+
+
+def heard(x, step, length, window=1.0):
+    """What frames have seen of a signal, where their windows let something through"""
+    count = (x.shape[1] - length) // step + 1
+    weight = overlap_added(np.broadcast_to(np.square(window) * np.ones(length), (1, count, 1, length)), step)
+    return np.where(weight > 1e-11, x[:, :weight.shape[1]], 0)
+
+
+FRAMES = normal(2, 5, 3, 7)
+TURN = 2 * np.pi * np.arange(9)
+SPECTRA.update({
+    "overlap_add": [(f"overlap_add(x0, {step})", [FRAMES], {}, lambda x, p, step=step: overlap_added(x, step)) for step in (1, 3, 7, 9)],
+    "istft": [("istft(stft(x0, 8, 16), 8, 16)", [SIGNAL], {}, lambda x, p: heard(x, 8, 16)),
+              ("istft(stft(x0, 5, 16, x1), 5, 16, x1)", [SIGNAL, HANN], {}, lambda x, w, p: heard(x, 5, 16, w)),
+              ("istft(stft(x0, 7, 9), 7, 9)", [SIGNAL], {}, lambda x, p: heard(x, 7, 9)),
+              ("istft(stft(x0, 20, 12), 20, 12)", [SIGNAL], {}, lambda x, p: heard(x, 20, 12)),
+              ("istft(stft(x0, 7, 12, onesided = false), 7, 12, onesided = false)", [normal(1, 30, 2)], {}, lambda x, p: heard(x, 7, 12))],
+    "cosine_window": [("y = cosine_window(9, [1.0, 0.5, 0.25], dtype = f64)", [], {}, lambda p: 1 - np.cos(TURN / 9) / 2 + np.cos(2 * TURN / 9) / 4)],
+    "hann_window": [("y = hann_window(9, false, f64)", [], {}, lambda p: np.hanning(9)), ("y = hann_window(8, dtype = f64)", [], {}, lambda p: np.hanning(9)[:-1]),
+                    ("y = f64(hann_window(8))", [], {}, lambda p: np.hanning(9)[:-1].astype(np.float32)), ("y = hann_window(1, false, f64)", [], {}, lambda p: np.ones(1))],
+    "hamming_window": [("y = hamming_window(9, false, f64)", [], {}, lambda p: np.hamming(9)), ("y = hamming_window(8, dtype = f64)", [], {}, lambda p: np.hamming(9)[:-1])],
+    "blackman_window": [("y = blackman_window(9, false, f64) + 1.0", [], {}, lambda p: np.blackman(9) + 1)],
+})
+
+
+def by_recurrence(x):
+    """The derivative of lgamma from far above, where three terms of its series are exact"""
+    if not x > 0:
+        return np.nan if np.isnan(x) or x == round(x) else by_recurrence(1 - x) - np.pi / np.tan(np.pi * x)
+    far = x + 300
+    return np.log(far) - 1 / (2 * far) - 1 / (12 * far**2) + 1 / (120 * far**4) - math.fsum(1 / (x + k) for k in range(300))
+
+
+DIGAMMA = np.concatenate([np.linspace(0.05, 9, 83), [1e-3, 20, 1e3, 1e8], np.linspace(-5.3, -0.3, 11), [0.0, -3, np.nan]])
+GAMMAS["digamma"] = [("digamma(x0)", [DIGAMMA], {}, lambda x, p: np.vectorize(by_recurrence)(x)),
+                     ("y = f64(digamma(f32(x0)))", [DIGAMMA[:83]], {}, lambda x, p: np.vectorize(by_recurrence)(x.astype(np.float32)).astype(np.float32)),
+                     ("grad(reduce_sum(lgamma(x0)), wrt = x0)", [DIGAMMA[:90]], {}, lambda x, p: np.vectorize(by_recurrence)(x)),
+                     ("grad(reduce_sum(digamma(x0)), wrt = x0)", [np.array([1.0, 0.5, 2.0])], {}, lambda x, p: np.array([1, 3, 1 - 6 / np.pi**2]) * np.pi**2 / [6, 6, 6])]
+
 CASES = {**COUPLED, **ROUNDED, **TREES, **GAMMAS, **DRAWS, **SPECTRA, **ARRANGED, **NORMAL}
 # Built for targets, too.
 BUILT = ["dft", "stft", "pairwise_coupling", "non_max_suppression"]

@@ -9,6 +9,7 @@ TAP: one result per network and target.
 """
 
 import argparse
+import math
 import pathlib
 import sys
 
@@ -92,6 +93,55 @@ def lion(p, g, t, m, rate=1e-4):
     return p - rate * s
 
 
+def adadelta(p, g, t, m, rate=1.0):
+    m["v"] = m.get("v", 0) * 0.9 + g * g * 0.1
+    s = np.sqrt(m.get("s", 0) + 1e-6) / np.sqrt(m["v"] + 1e-6) * g
+    m["s"] = m.get("s", 0) * 0.9 + s * s * 0.1
+    return p - rate * s
+
+
+def adamax(p, g, t, m, rate=2e-3):
+    m["m"] = m.get("m", 0) * 0.9 + g * 0.1
+    m["u"] = np.maximum(m.get("u", 0) * 0.999, np.abs(g) + 1e-8)
+    return p - rate / (1 - 0.9**t) * m["m"] / m["u"]
+
+
+def nadam(p, g, t, m, rate=2e-3):
+    m["m"] = m.get("m", 0) * 0.9 + g * 0.1
+    m["v"] = m.get("v", 0) * 0.999 + g * g * 0.001
+    now, then = (0.9 * (1 - 0.5 * 0.96 ** (i * 4e-3)) for i in (t, t + 1))
+    m["all"] = m.get("all", 1) * now
+    s = g * (1 - now) / (1 - m["all"]) + m["m"] * then / (1 - m["all"] * then)
+    return p - rate * s / (np.sqrt(m["v"] / (1 - 0.999**t)) + 1e-8)
+
+
+def radam(p, g, t, m, rate=1e-3):
+    m["m"] = m.get("m", 0) * 0.9 + g * 0.1
+    m["v"] = m.get("v", 0) * 0.999 + g * g * 0.001
+    most = 2 / 0.001 - 1
+    length = most - 2 * t * 0.999**t / (1 - 0.999**t)
+    trust = 1
+    if length > 5:
+        trust = math.sqrt((length - 4) * (length - 2) * most / ((most - 4) * (most - 2) * length))
+        trust = trust * math.sqrt(1 - 0.999**t) / (np.sqrt(m["v"]) + 1e-8)
+    return p - rate * m["m"] / (1 - 0.9**t) * trust
+
+
+def adafactor(p, g, t, m, rate=0.01):
+    tiny, new = np.finfo(p.dtype).eps, t**-0.8
+    mix = lambda name, value: m.update({name: m.get(name, 0) + (value - m.get(name, 0)) * new})
+    if p.ndim > 1:
+        mix("rows", (g * g).mean(-1, keepdims=True))
+        mix("columns", (g * g).mean(-2, keepdims=True))
+        v = m["rows"] * m["columns"] / max(m["rows"].mean(), tiny)
+    else:
+        mix("all", g * g)
+        v = m["all"]
+    s = g / np.sqrt(np.maximum(v, tiny * tiny))
+    pace = max(np.sqrt((p * p).mean()), 1e-3) * min(rate, t**-0.5) / max(np.sqrt((s * s).mean()), 1)
+    return p - pace * s
+
+
 def at_rate(rate):
     """Plain descent at a rate that depends on the step."""
     return lambda p, g, t, m: p - rate(t) * g
@@ -110,6 +160,11 @@ OPTIMISERS = {
     "adam@other(decay = 0.1)": lambda p, g, t, m: adam(p, g, t, m, decay=0.1),
     "adamw(rate = 0.02)": lambda p, g, t, m: adamw(p, g, t, m, 0.02),
     "lamb": lamb,
+    "adadelta": adadelta,
+    "adamax(rate = 0.02)": lambda p, g, t, m: adamax(p, g, t, m, 0.02),
+    "nadam(rate = 0.02)": lambda p, g, t, m: nadam(p, g, t, m, 0.02),
+    "radam(rate = 0.02)": lambda p, g, t, m: radam(p, g, t, m, 0.02),
+    "adafactor(rate = 0.05)": lambda p, g, t, m: adafactor(p, g, t, m, 0.05),
     "lion(rate = 0.003)": lambda p, g, t, m: lion(p, g, t, m, 0.003),
     "sgd(rate = cosine(0.5, steps = 30, least = 0.1))":
         at_rate(lambda t: 0.1 + 0.4 * (0.5 + 0.5 * np.cos(np.pi * min((t - 1) / 30, 1)))),
