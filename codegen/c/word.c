@@ -192,13 +192,23 @@ static Piece as_mask(Printer *printer, Piece piece)
     return (Piece){str_format(printer->arena, "-(" STR_FMT ")", STR_ARG(piece.text)), PREC_UNARY, false};
 }
 
+static bool has_call(Str text)
+{
+    for (size_t i = 1; i < text.len; i++)
+        if (text.ptr[i] == '(' && (isalnum((unsigned char)text.ptr[i - 1]) || text.ptr[i - 1] == '_'))
+            return true;
+    return false;
+}
+
 static Piece logic(Printer *printer, Piece a, const char *scalar, const char *lanes, Piece b)
 {
     bool vector = a.vector || b.vector;
     a = vector ? as_mask(printer, a) : a;
     b = vector ? as_mask(printer, b) : b;
-    /* gcc makes one comparison of `a < b || b < a`, and then warns of its conversion */
-    bool bits = vector || (*scalar == '|' && a.precedence == PREC_COMPARE && b.precedence == PREC_COMPARE);
+    /* gcc makes one comparison of `a < b || b < a`, and then warns of its conversion; of calls it does not, for which
+     * clang warns of `|` */
+    bool compare = a.precedence == PREC_COMPARE && b.precedence == PREC_COMPARE;
+    bool bits = vector || (*scalar == '|' && compare && !has_call(a.text) && !has_call(b.text));
     return (Piece){str_format(printer->arena, "(" STR_FMT " %s " STR_FMT ")",
                               STR_ARG(print_parenthesized(printer, a, PREC_PRIMARY)), bits ? lanes : scalar,
                               STR_ARG(print_parenthesized(printer, b, PREC_PRIMARY))),

@@ -55,8 +55,10 @@ bool memory_reads_by_element(const Memory *memory, const Users *users, const boo
     ValueId seen = NONE;
     for (uint32_t n = 0; n < kernel->node_count; n++)
         for (uint32_t i = 0; i < graph->node[kernel->node[n]].in_count; i++) {
-            ValueId in = graph->node[kernel->node[n]].in[i];
-            if (kernel_view_owner(graph, in) != value)
+            ValueId in = graph->node[kernel->node[n]].in[i], owner = kernel_view_owner(graph, in);
+            if (owner != value && memory->storage.at[owner].whole == value)
+                return false; /* a part of it, which lies elsewhere in it */
+            if (owner != value)
                 continue;
             if ((seen != NONE && seen != in) || !covers(graph, in, value))
                 return false;

@@ -12,6 +12,8 @@
  *     z = conv2d(x, v)                      [n, outputs, s, s, rows, columns]
  *     y = phases beside their pixel         [n, outputs, rows * s, columns * s], without the padding
  *
+ * A window within its stride leaves results between that see no tap: zeros, or the bias, which are put there.
+ *
  * It is for layers whose outputs leave most of a vector idle, as the last one of a generator or of what makes images
  * larger, where weights are constants, and for strides of more phases than kernels have texts for. */
 #include "passes/phases.h"
@@ -34,8 +36,10 @@ typedef struct Phases {
     const Node *node;
     Convolution conv; /* whose image the node gives */
     uint32_t rank;
-    int64_t outputs, count;   /* phases */
-    int64_t taps[MAX_RANK];   /* of a phase */
+    int64_t outputs;
+    int64_t count, strides;   /* phases that see taps, and all */
+    int64_t seen[MAX_RANK];   /* phases of a dimension that see taps, ... */
+    int64_t taps[MAX_RANK];   /* ... and how many each */
     int64_t rows[MAX_RANK];   /* of the image of phases, ... */
     int64_t before[MAX_RANK]; /* ... zeros in front of what it is made of, and behind, ... */
     int64_t after[MAX_RANK];
@@ -44,7 +48,7 @@ typedef struct Phases {
 
 static bool see(Rewriter *rw, const Node *node, Phases *p)
 {
-    *p = (Phases){.rw = rw, .node = node, .count = 1};
+    *p = (Phases){.rw = rw, .node = node, .count = 1, .strides = 1};
     if (node->mark || !convolution_transposed_of(rw->graph, node, &p->conv) || p->conv.window.rank > 2 ||
         !shape_elements(value_shape(rw->graph, node->in[0])) || !shape_elements(value_shape(rw->graph, node->out[0])))
         return false;
@@ -61,7 +65,9 @@ static bool see(Rewriter *rw, const Node *node, Phases *p)
         int64_t least = w->out - skipped; /* without zeros behind */
         p->after[d] = p->rows[d] > least ? p->rows[d] - least : 0;
         p->rows[d] = least + p->after[d];
-        p->count *= w->stride;
+        p->seen[d] = w->size < w->stride ? w->size : w->stride;
+        p->count *= p->seen[d];
+        p->strides *= w->stride;
         if (w->dilation != 1 || w->before < 0)
             return false;
     }
@@ -93,21 +99,21 @@ static bool is_exact(const Phases *p)
 {
     bool whole = true;
     for (uint32_t d = 0; d < p->rank; d++)
-        whole &= p->conv.window.dim[d].size % p->conv.window.dim[d].stride == 0;
+        whole &= p->conv.window.dim[d].size % p->seen[d] == 0;
     return whole;
 }
 
-/* Strides far beyond the window or the result make zeros for the most part. */
+/* Strides far beyond the result make what is cut off for the most part. */
 static bool is_dense(const Phases *p)
 {
-    int64_t taps = 1, size = 1, rows = 1, results = 1;
+    int64_t rows = 1, results = 1;
     for (uint32_t d = 0; d < p->rank; d++) {
         const WindowDimension *w = &p->conv.window.dim[d];
-        if (p->taps[d] * w->stride > MOST_FILLED * w->size || p->rows[d] * w->stride > MOST_FILLED * w->in)
+        if (p->rows[d] * w->stride > MOST_FILLED * w->in)
             return false;
-        taps *= p->taps[d] * w->stride, size *= w->size, rows *= p->rows[d] * w->stride, results *= w->in;
+        rows *= p->rows[d] * w->stride, results *= w->in;
     }
-    return taps <= MOST_FILLED * size && rows <= MOST_FILLED * results;
+    return rows <= MOST_FILLED * results;
 }
 
 /* The phases are in memory beside the result: where kernels do without, they must be no larger than the image, but
@@ -119,7 +125,7 @@ static bool is_worth(const Phases *p)
     if (!is_dense(p) || (rw->context->exact && !is_exact(p)))
         return false;
     bool fits = p->outputs * p->count <= p->conv.outputs || (p->rank == 1 && p->count >= MANY_PHASES);
-    return p->count > MOST_PHASES ||
+    return p->strides > MOST_PHASES ||
            (fits && p->conv.groups == 1 && rewrite_constant(rw, weight) && !widen_is(rw->graph, rw->constant, weight) &&
             saves_cycles(p, rw->context->lanes));
 }
@@ -131,7 +137,7 @@ static ValueId whole_strides(const Phases *p, ValueId weight)
     int64_t before[MAX_RANK] = {0}, after[MAX_RANK] = {0}, sum = 0;
     Attr attr[3];
     for (uint32_t d = 0; d < p->rank; d++)
-        sum += after[2 + d] = p->taps[d] * p->conv.window.dim[d].stride - p->conv.window.dim[d].size;
+        sum += after[2 + d] = p->taps[d] * p->seen[d] - p->conv.window.dim[d].size;
     attr_defaults(OP_PAD, attr);
     attr[attr_index(OP_PAD, STR("before"))] = (Attr){.i = 2 + p->rank, .ints = before};
     attr[attr_index(OP_PAD, STR("after"))] = (Attr){.i = 2 + p->rank, .ints = after};
@@ -166,7 +172,7 @@ static ValueId weight_of_phases(const Phases *p)
     axes[2 + p->rank] = 1;
     for (uint32_t d = 0; d < p->rank; d++) {
         parts.dim[3 + 2 * d] = all.dim[2 + d] = p->taps[d];
-        parts.dim[4 + 2 * d] = p->conv.window.dim[d].stride;
+        parts.dim[4 + 2 * d] = p->seen[d];
         axes[2 + d] = 4 + 2 * d;
         axes[3 + p->rank + d] = 3 + 2 * d;
     }
@@ -200,9 +206,32 @@ static ValueId convolve(const Phases *p)
     attr[attr_index(op, STR("pad"))] = (Attr){.i = 2 * p->rank, .ints = pad};
     attr[attr_index(op, STR("dilation"))] = (Attr){.i = p->rank, .ints = ones};
     attr[attr_index(op, STR("groups"))] = (Attr){.i = p->conv.groups};
-    bool has_bias = p->node->in_count > 2;
+    bool has_bias = p->node->in_count > 2 && p->count == p->strides;
     ValueId in[] = {p->node->in[0], weight_of_phases(p), has_bias ? bias_of_phases(p) : NONE};
     return rewrite_build(p->rw, op, in, has_bias ? 3 : 2, attr);
+}
+
+/* [n, outputs, rows, phases, ...], with zeros for phases that see no tap. */
+static ValueId fill_strides(const Phases *p, ValueId x)
+{
+    uint32_t rank = 2 + 2 * p->rank;
+    int64_t before[MAX_RANK] = {0}, after[MAX_RANK] = {0};
+    Attr attr[3];
+    for (uint32_t d = 0; d < p->rank; d++)
+        after[3 + 2 * d] = p->conv.window.dim[d].stride - p->seen[d];
+    attr_defaults(OP_PAD, attr);
+    attr[attr_index(OP_PAD, STR("before"))] = (Attr){.i = rank, .ints = before};
+    attr[attr_index(OP_PAD, STR("after"))] = (Attr){.i = rank, .ints = after};
+    return p->count < p->strides ? rewrite_build(p->rw, OP_PAD, &x, 1, attr) : x;
+}
+
+/* To all results, also those that no phase has made. */
+static ValueId add_bias(const Phases *p, ValueId y)
+{
+    Shape each = {1 + p->rank, {p->outputs, 1, 1}};
+    if (p->node->in_count < 3 || p->count == p->strides)
+        return y;
+    return rewrite_build2(p->rw, OP_ADD, y, rewrite_reshape(p->rw, p->node->in[2], &each));
 }
 
 static ValueId interleave(const Phases *p, ValueId phases)
@@ -210,19 +239,18 @@ static ValueId interleave(const Phases *p, ValueId phases)
     Shape parts = {2 + 2 * p->rank, {p->conv.images, p->outputs}}, all = {2 + p->rank, {p->conv.images, p->outputs}};
     int64_t axes[MAX_RANK] = {0, 1};
     for (uint32_t d = 0; d < p->rank; d++) {
-        int64_t stride = p->conv.window.dim[d].stride;
-        parts.dim[2 + d] = stride;
+        parts.dim[2 + d] = p->seen[d];
         parts.dim[2 + p->rank + d] = p->rows[d];
-        all.dim[2 + d] = p->rows[d] * stride;
+        all.dim[2 + d] = p->rows[d] * p->conv.window.dim[d].stride;
         axes[2 + 2 * d] = 2 + p->rank + d;
         axes[3 + 2 * d] = 2 + d;
     }
-    ValueId y =
-        rewrite_reshape(p->rw, transposed(p->rw, rewrite_reshape(p->rw, phases, &parts), axes, parts.rank), &all);
+    ValueId y = transposed(p->rw, rewrite_reshape(p->rw, phases, &parts), axes, parts.rank);
+    y = rewrite_reshape(p->rw, fill_strides(p, y), &all);
     for (uint32_t d = 0; d < p->rank; d++)
         if (p->conv.window.dim[d].in < all.dim[2 + d])
             y = rewrite_slice(p->rw, y, 2 + d, p->crop[d], p->conv.window.dim[d].in, 1);
-    return y;
+    return add_bias(p, y);
 }
 
 static ValueId phases_rule(Rewriter *rw, const Node *node)

@@ -400,12 +400,26 @@ static void import_node(OnnxNode *node)
     bind_results(node);
 }
 
+/* A branch or a loop of which nobody reads anything, not even a shape: names in it are not counted. */
+static bool is_dead(const OnnxScope *scope, const Onnx__NodeProto *proto)
+{
+    bool bodies = false;
+    for (size_t a = 0; a < proto->n_attribute; a++)
+        bodies |= proto->attribute[a]->g != NULL;
+    for (size_t i = 0; bodies && i < proto->n_output; i++)
+        if (map_get(scope->uses, str_from(text_of(proto->output[i]))) != MAP_NONE)
+            return false;
+    return bodies;
+}
+
 bool onnx_import_nodes(Onnx *onnx, OnnxScope *scope, Onnx__NodeProto *const *list, size_t count)
 {
     uint32_t refusals = onnx->refusal_count;
     list = onnx_in_order(onnx->arena, list, count);
     for (size_t i = 0; i < count && !onnx->failed; i++) {
         const Onnx__NodeProto *proto = list[i];
+        if (is_dead(scope, proto))
+            continue;
         OnnxNode *node = ARENA_NEW(onnx->arena, OnnxNode);
         *node = (OnnxNode){
             .onnx = onnx,

@@ -63,8 +63,8 @@ def resized(x, sizes, axes, mode="nearest", coordinates="half_pixel", scales=Non
     for i, axis in enumerate(axes):
         n, count = x.shape[axis], sizes[i]
         scale = scales[i] if scales else count / n
-        positions = np.arange(count, dtype=np.float32 if mode == "nearest" else np.float64)
-        places = [float(p) for k in range(count)
+        positions = np.arange(count, dtype=np.float32 if mode == "nearest" and scales else np.float64)
+        places = [float(p) if scales or mode != "nearest" else round(float(p), 12) for k in range(count)
                   for p in np.broadcast_to(source(positions[k:k + 1], n, count, scale, coordinates, roi[i] if roi else None), 1)]
         matrix = np.array([row_of_weights(p, n, scale, mode, a, exclude, antialias, rounding) for p in places])
         x = np.moveaxis(np.tensordot(matrix, x, (1, axis)), 0, axis)
@@ -370,6 +370,12 @@ FOLDED = [(call, [y], {}, lambda y, p, told=told: folded(y, *told)) for call, y,
     ("fold(x0, [7, 8], [3, 2], stride = [2, 1], pad = [1, 0, 2, 1], dilation = [1, 3])", normal(1, 12, 24), ([7, 8], [3, 2], [2, 1], [1, 0, 2, 1], [1, 3])),
     ("fold(x0, [11], 4, stride = 3, pad = 1)", normal(2, 8, 4), ([11], [4], [3], [1, 1], [1])),
     ("fold(x0, [9], 2, stride = 4)", normal(1, 4, 2), ([9], [2], [4], [0, 0], [1]))]]
+# By the factors of the extents whole numbers are whole: 14 elements to 2 are those at 0 and 7.
+WHOLE = [(f'resize(x0, [{count}], axes = [0], coordinates = "asymmetric", rounding = "{r}")', [np.arange(float(n))], {},
+          lambda x, p, n=n, count=count, r=r: np.clip([i * n // count if r == "floor" else -(-i * n // count) for i in range(count)], 0, n - 1).astype(float))
+         for n, count in ((14, 2), (12, 7), (98, 7), (49, 147), (1000, 3), (91, 13), (4099, 4099 // 7)) for r in ("floor", "ceil")]
+RESIZE += WHOLE
+
 CASES = {"fold": FOLDED, "resize": RESIZE, "grid_sample": GRIDS, "affine_grid": AFFINE, "roi_align": REGIONS, "roi_align_adaptive": ADAPTIVE, "max_roi_pool": LARGEST, **POOLING, **PARTS, "unfold": UNFOLDED}
 # Built for targets, too.
 BUILT = ["grid_sample", "affine_grid", "roi_align", "roi_align_adaptive", "max_roi_pool", "max_pool_indices", "max_unpool", "lp_pool", "adaptive_avg_pool", "unfold"]

@@ -65,6 +65,20 @@ Index outer_open_taps(Outer *o)
     return step_of(o, o->tap, o->channel);
 }
 
+/* Does the image differ along the dimension, or is it a view that repeats what it shows? */
+static bool differs_along(const Outer *o, uint32_t dimension)
+{
+    const Graph *graph = o->lower->graph;
+    Arena *arena = o->lower->arena;
+    ValueId image = o->node->in[0];
+    const Shape *shape = value_shape(graph, image);
+    const Var *along = index_var_new(arena, "along", 0, shape->dim[dimension] - 1);
+    Index position[MAX_RANK];
+    for (uint32_t d = 0; d < shape->rank; d++)
+        position[d] = d == dimension ? index_var(arena, along) : index_constant(0);
+    return index_uses(lower_address_before(graph, arena, image, position), along);
+}
+
 /* What a window sees, pixel by pixel: taps outside of the image stay 0. */
 void outer_bring_windows(Outer *o)
 {
@@ -81,7 +95,8 @@ void outer_bring_windows(Outer *o)
     j = outer_open_small(o, true, LOOP_SERIAL);
     index_unflatten(arena, index_add(arena, o->first[1], j), extent, window->rank, pixel);
     for (uint32_t d = 0; d < window->rank; d++)
-        pixel[d] = outer_named(lower, d + 1 < window->rank ? "y" : "x", pixel[d], extent[d]);
+        if (differs_along(o, d + 2))
+            pixel[d] = outer_named(lower, d + 1 < window->rank ? "y" : "x", pixel[d], extent[d]);
     channel = lower_open_loop(lower, "c", channels, LOOP_SERIAL);
     position[0] = o->batch[0];
     position[1] = index_add(arena, index_scale(arena, o->batch[1], channels), channel);
