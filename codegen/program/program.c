@@ -71,7 +71,8 @@ static bool check_limit(const Entry *entry)
                       STR_ARG(graph->name), peak, peak - limit, recomputes ? ": no recomputation saves more" : "");
 }
 
-static bool compile_entry(Entry *entry, WeightTable *weights)
+/* `*over`: all that is wrong is that it exceeds the limit, which may be so of others, too. */
+static bool compile_entry(Entry *entry, WeightTable *weights, bool *over)
 {
     const CompileOptions *options = &entry->program->options;
     Arena scratch = {0};
@@ -85,7 +86,9 @@ static bool compile_entry(Entry *entry, WeightTable *weights)
     bool good = entry_run_passes(entry->graph, options, &context);
     if (good) {
         entry_progress(options, "plan");
-        good = entry_plan(entry, &context) && check_limit(entry);
+        good = entry_plan(entry, &context);
+        *over = good && !check_limit(entry);
+        good = good && !*over;
     }
     if (good) {
         entry_progress(options, "kernels");
@@ -127,9 +130,12 @@ static bool lower_program(Graph *const *graph, uint32_t count, const CompileOpti
                           WeightTable **weights)
 {
     *weights = ARENA_ARRAY(graph[0]->module->arena, WeightTable, count);
-    bool good = open_program(graph, count, options, program);
-    for (uint32_t e = 0; e < count && good; e++)
-        good = compile_entry(&program->entry[e], &(*weights)[e]);
+    bool good = open_program(graph, count, options, program), wrong = !good;
+    for (uint32_t e = 0; e < count && !wrong; e++) {
+        bool over = false, done = compile_entry(&program->entry[e], &(*weights)[e], &over);
+        wrong = !done && !over;
+        good &= done;
+    }
     return good;
 }
 

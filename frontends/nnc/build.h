@@ -139,9 +139,11 @@ typedef struct Builder {
     Map shared; /* what a library function was given, to index of its body: build_share.c */
     const struct Callee **callee;
     uint32_t callee_count, callee_capacity;
-    uint32_t label_reads; /* that functions asked for the label of their call */
-    Map inside;           /* names of bodies that have ended */
-    Map failed;           /* places with a reported error: silent when a loop or a second call comes by again */
+    uint32_t label_reads;    /* that functions asked for the label of their call */
+    struct Counted *counted; /* by defaults of optimisers, in any graph: build_minimize_body.c */
+    uint32_t counted_count, counted_capacity;
+    Map inside; /* names of bodies that have ended */
+    Map failed; /* places with a reported error: silent when a loop or a second call comes by again */
     Frame *frame;
     const Asked *asked;           /* NULL */
     const AstStmt *stmt, *branch; /* that are being built: the innermost, and the innermost `if` around it */

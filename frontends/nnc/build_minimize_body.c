@@ -102,14 +102,57 @@ static bool make_default(Body *body, const Binder *binder, const AstFormal *form
     return given->thing.kind != THING_BAD;
 }
 
+/* What a default of an optimiser counts, its steps, it counts for all graphs that have one of the label. */
+struct Counted {
+    Str label;
+    const Graph *graph;
+    const Str *param; /* names of those that it moves */
+    uint32_t count;
+};
+
+static bool moves_one_of(const struct Counted *other, const Str *param, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        for (uint32_t k = 0; k < other->count; k++)
+            if (str_eq(param[i], other->param[k]))
+                return true;
+    return false;
+}
+
+/* Two entries that train one network, each a batch of its own size, count together; those of two networks should not.
+ */
+static void note_counted(Body *body, const Binder *binder)
+{
+    Builder *b = body->b;
+    uint32_t count = body->m->trained.count;
+    Str *param = ARENA_ARRAY(b->arena, Str, count);
+    for (uint32_t i = 0; i < count; i++)
+        param[i] = reached(body, i)->name;
+    for (uint32_t i = 0; i < b->counted_count; i++) {
+        const struct Counted *other = &b->counted[i];
+        if (!str_eq(other->label, binder->label) || other->graph == body->outer || moves_one_of(other, param, count))
+            continue;
+        diag_warning(b->diag, binder->call->place,
+                     "the steps of '" STR_FMT "' are counted together with those of graph '" STR_FMT
+                     "', which moves other params; a label gives each its own: with = " STR_FMT "@name(...)",
+                     STR_ARG(binder->label), STR_ARG(other->graph->name), STR_ARG(binder->function->name->text));
+        break;
+    }
+    struct Counted counted = {binder->label, body->outer, param, count};
+    ARENA_PUSH(b->arena, b->counted, b->counted_count, b->counted_capacity, counted);
+}
+
 /* Those of a function that is called for each param. */
 static bool make_defaults(Body *body, const Binder *binder)
 {
     for (uint32_t i = 0; i < binder->function->formal_count; i++) {
         const AstFormal *formal = &binder->function->formal[i];
         Given *given = &binder->given[i];
-        if (!given->present && formal->fallback->kind == AST_CALL && !make_default(body, binder, formal, given))
+        if (given->present || formal->fallback->kind != AST_CALL)
+            continue;
+        if (!make_default(body, binder, formal, given))
             return false;
+        note_counted(body, binder);
     }
     return true;
 }
