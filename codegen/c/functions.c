@@ -111,11 +111,15 @@ KernelNames unit_function_names(Unit *unit, const Function *function)
     return names;
 }
 
-#define MANY_FUNCTIONS 12 /* that compilers would put into one */
+#define MANY_FUNCTIONS  12 /* that compilers would put into one */
+#define MANY_STATEMENTS 1000
 
 static bool has_many(const Unit *unit)
 {
-    return unit->function_count > MANY_FUNCTIONS;
+    uint64_t statements = 0;
+    for (uint32_t f = 0; f < unit->function_count && unit->function_count <= MANY_FUNCTIONS; f++)
+        statements += block_count(&unit->function[f].entry->memory.kernel[unit->function[f].kernel].body);
+    return unit->function_count > MANY_FUNCTIONS || (unit->function_count > 1 && statements > MANY_STATEMENTS);
 }
 
 bool unit_has_apart(const Unit *unit)
