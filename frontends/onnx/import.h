@@ -311,8 +311,9 @@ const char *onnx_as_float(OnnxNode *node, uint32_t i); /* operand i as f32 */
 const char *onnx_transform(OnnxNode *node, const char *transform, const char *scores);
 const char *onnx_post_transform(OnnxNode *node, const char *scores); /* NULL after onnx_no */
 bool onnx_write_classes(OnnxNode *node, const char *scores, int64_t count);
-/* One score, [n, 1], for two labels: it is the second's share if weights are positive, else what speaks for it. */
-bool onnx_write_two_classes(OnnxNode *node, const char *score, bool positive);
+/* One score, [n, 1], for two labels: the second one where it is above a number.  It is the share of that label, or what
+ * speaks for it. */
+bool onnx_write_two_classes(OnnxNode *node, const char *score, bool shares, const char *above);
 
 /* guards.c: writes the op alone that export has put guards around, where they end here; false: nothing is written. */
 bool onnx_write_unguarded(OnnxNode *node);

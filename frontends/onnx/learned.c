@@ -286,7 +286,7 @@ bool onnx_write_classes(OnnxNode *n, const char *scores, int64_t count)
            (!onnx_wants(n, 1) || onnx_emit(n, "%s = %s", onnx_out(n, 1), y));
 }
 
-bool onnx_write_two_classes(OnnxNode *n, const char *score, bool positive)
+bool onnx_write_two_classes(OnnxNode *n, const char *score, bool shares, const char *above)
 {
     const int64_t *label;
     uint32_t labels;
@@ -299,12 +299,12 @@ bool onnx_write_two_classes(OnnxNode *n, const char *score, bool positive)
     bool logistic = strcmp(transform, "LOGISTIC") == 0;
     if (!logistic && strcmp(transform, "NONE") != 0)
         return onnx_no(n, "what becomes of its score is %s", transform);
-    const char *both = logistic   ? onnx_text(n, "sigmoid(concat(-%s, %s, axis = 1))", raw, raw)
-                       : positive ? onnx_text(n, "concat(1.0 - %s, %s, axis = 1)", raw, raw)
-                                  : onnx_text(n, "concat(-%s, %s, axis = 1)", raw, raw);
+    const char *both = logistic ? onnx_text(n, "sigmoid(concat(-%s, %s, axis = 1))", raw, raw)
+                       : shares ? onnx_text(n, "concat(1.0 - %s, %s, axis = 1)", raw, raw)
+                                : onnx_text(n, "concat(-%s, %s, axis = 1)", raw, raw);
     return onnx_emit(n, "%s = %s", raw, score) &&
-           (!list || onnx_emit(n, "%s = gather(%s, cast(%s[:, 0] > %s, to = i32))", onnx_out(n, 0), list, raw,
-                               positive ? "0.5" : "0.0")) &&
+           (!list ||
+            onnx_emit(n, "%s = gather(%s, cast(%s[:, 0] > %s, to = i32))", onnx_out(n, 0), list, raw, above)) &&
            (!onnx_wants(n, 1) || onnx_emit(n, "%s = %s", onnx_out(n, 1), both));
 }
 
@@ -313,10 +313,10 @@ static bool write_linear_classifier(OnnxNode *n)
     int64_t count = count_of(n, "intercepts"), width = onnx_rank(n, 0) == 2 ? onnx_dim(n, 0, 1) : 0;
     if (!count && width > 0)
         count = count_of(n, "coefficients") / width;
-    if (count < 2)
-        return onnx_no(n, "one score decides between two classes");
-    const char *scores = linear_scores(n, count);
-    return scores && onnx_write_classes(n, scores, count);
+    const char *scores = count > 0 ? linear_scores(n, count) : NULL;
+    if (!scores)
+        return false;
+    return count > 1 ? onnx_write_classes(n, scores, count) : onnx_write_two_classes(n, scores, true, "0.0");
 }
 
 /* Maps are no tensors: of classes to scores there stay the scores, a column for each class in the model's order. */

@@ -234,8 +234,8 @@ static bool write_classifier(OnnxNode *n)
         return false;
     const char *scores = onnx_tree_scores(&f, "SUM");
     scores = scores ? based(n, scores, f.targets) : NULL;
-    return scores &&
-           (one ? onnx_write_two_classes(n, scores, all_positive(n)) : onnx_write_classes(n, scores, classes));
+    return scores && (one ? onnx_write_two_classes(n, scores, all_positive(n), all_positive(n) ? "0.5" : "0.0")
+                          : onnx_write_classes(n, scores, classes));
 }
 
 /* Trees whose leaves have lists of their own (TreeEnsemble): leaves come behind the nodes. */

@@ -133,6 +133,19 @@ def slices_that_nobody_reads_are_not_made(t):
 
 
 @case
+def branches_that_nobody_reads_are_not_there(t):
+    """Nor what only they would have read: a loop in one of them, as exporters leave it behind"""
+    body = graph([node("Add", ["v", "v"], ["w"])], [value("i", [], 7), value("go", [], 9), value("v", [2])], [value("go", [], 9), value("w", [2])], name="body")
+    loop = graph([node("Loop", ["n", "", "x"], ["b"], body=body)], [], [value("b", [2])], name="loop")
+    other = graph([node("Neg", ["x"], ["q"])], [], [value("q", [2])], name="other")
+    m = model(graph([node("If", ["c"], ["u"], then_branch=loop, else_branch=other), node("Tanh", ["x"], ["y"])], [value("x", [2]), value("c", [], 9)], [value("y", None)],
+                    [tensor("n", numpy.array(3))]))
+    x = numpy.array([1, 2], "f4")
+    numpy.testing.assert_allclose(t.value(m, x=x, c=numpy.array(True)), numpy.tanh(x), rtol=1e-6)
+    assert "if (" not in t.text(m) and "while" not in t.text(m)
+
+
+@case
 def no_rounds_whatever_the_condition_says(t):
     body = graph([node("Add", ["v", "x"], ["w"]), node("Identity", ["go"], ["on"])],
                  [value("i", [], 7), value("go", [], 9), value("v", [2])], [value("on", [], 9), value("w", [2]), value("w", [2])], name="body")
@@ -589,6 +602,12 @@ def learned_models(t):
     numpy.testing.assert_allclose(found, 1 / (1 + numpy.exp(numpy.concatenate([s, -s], 1))), rtol=1e-5)
     found = learned("TreeEnsembleRegressor", x.astype("f8"), kind=11, **tree, **leaves("target"), n_targets=1, base_values_as_tensor=numpy.array([10.0]))
     numpy.testing.assert_allclose(found, s + 10)
+    x = numpy.array([[1, 2], [-3, 0.5], [0.5, 1.25]], "f4")
+    s = x @ [[0.5], [-0.25]] + 0.125
+    row = {"coefficients": [0.5, -0.25], "intercepts": [0.125], "classlabels_ints": [7, 9]}
+    numpy.testing.assert_allclose(learned("LinearClassifier", x, result="z", **row), numpy.concatenate([1 - s, s], 1), rtol=1e-6)
+    found = learned("LinearClassifier", x, result="z", post_transform="LOGISTIC", **row)
+    numpy.testing.assert_allclose(found, 1 / (1 + numpy.exp(numpy.concatenate([s, -s], 1))), rtol=1e-5)
 
 @case
 def what_is_found_in_constants_is_exact(t):
