@@ -13,6 +13,7 @@
 
 #define FEW_COLUMNS 16 /* fewer make no vectors */
 #define LEAST_SAVED 4  /* elements, in place of one */
+#define MOST_VIEWS  4  /* one of the other, until somebody reads elements */
 
 typedef struct Matrices { /* [..., rows, columns] */
     int64_t count, rows, columns;
@@ -77,13 +78,14 @@ static bool keeps_matrices(const Graph *graph, const Node *node)
 
 /* Do all who read the value go through it element by element, maybe under a shape of their own?  Recurses over views.
  */
-static bool read_by_element(const Graph *graph, const Users *users, ValueId v)
+static bool read_by_element(const Graph *graph, const Users *users, ValueId v, uint32_t views)
 {
     for (uint32_t u = users->first[v]; u < users->first[v + 1]; u++) {
         const Node *user = &graph->node[users->user[u]];
         OpFamily family = op_info(user->op)->family;
         bool by_element = family == FAMILY_ELEMENTWISE || family == FAMILY_CAST;
-        if (!by_element && !(keeps_matrices(graph, user) && read_by_element(graph, users, user->out[0])))
+        bool through = !by_element && views < MOST_VIEWS && keeps_matrices(graph, user);
+        if (!by_element && !(through && read_by_element(graph, users, user->out[0], views + 1)))
             return false;
     }
     return users->first[v] < users->first[v + 1];
@@ -130,7 +132,7 @@ static uint32_t find_lines(const Graph *graph, Arena *scratch, bool *line)
         if (value->role != ROLE_CONST || value->type->layout.block || live_out[v])
             continue;
         Matrices m = matrices_of(value->data);
-        line[v] = read_by_element(graph, &users, v) && is_worth(&m);
+        line[v] = read_by_element(graph, &users, v, 0) && is_worth(&m);
         found += line[v];
     }
     return found;

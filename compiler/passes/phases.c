@@ -56,10 +56,10 @@ static bool see(Rewriter *rw, const Node *node, Phases *p)
     p->outputs = p->conv.channels;
     for (uint32_t d = 0; d < p->rank; d++) {
         const WindowDimension *w = &p->conv.window.dim[d];
-        int64_t taps = ceil_div(w->size, w->stride), skipped = w->before / w->stride;
-        skipped = skipped < taps - 1 ? skipped : taps - 1;
+        int64_t taps = ceil_div(w->size, w->stride), skipped = w->before / w->stride, span = (taps - 1) * w->dilation;
+        skipped = skipped < span ? skipped : span;
         p->taps[d] = taps;
-        p->before[d] = taps - 1 - skipped;
+        p->before[d] = span - skipped;
         p->crop[d] = w->before - skipped * w->stride;
         p->rows[d] = ceil_div(p->crop[d] + w->in, w->stride);
         int64_t least = w->out - skipped; /* without zeros behind */
@@ -68,8 +68,8 @@ static bool see(Rewriter *rw, const Node *node, Phases *p)
         p->seen[d] = w->size < w->stride ? w->size : w->stride;
         p->count *= p->seen[d];
         p->strides *= w->stride;
-        if (w->dilation != 1 || w->before < 0)
-            return false;
+        if ((w->dilation != 1 && w->stride != 1) || w->before < 0)
+            return false; /* taps of one phase are side by side, or it is the only one */
     }
     return true;
 }
@@ -195,16 +195,17 @@ static ValueId convolve(const Phases *p)
 {
     static const OpCode op_of_rank[] = {[1] = OP_CONV1D, [2] = OP_CONV2D};
     OpCode op = op_of_rank[p->rank];
-    int64_t ones[MAX_RANK], pad[2 * MAX_RANK];
+    int64_t ones[MAX_RANK], dilation[MAX_RANK], pad[2 * MAX_RANK];
     Attr attr[4];
     for (uint32_t d = 0; d < p->rank; d++) {
         ones[d] = 1;
+        dilation[d] = p->conv.window.dim[d].dilation;
         pad[d] = p->before[d];
         pad[p->rank + d] = p->after[d];
     }
     attr[attr_index(op, STR("stride"))] = (Attr){.i = p->rank, .ints = ones};
     attr[attr_index(op, STR("pad"))] = (Attr){.i = 2 * p->rank, .ints = pad};
-    attr[attr_index(op, STR("dilation"))] = (Attr){.i = p->rank, .ints = ones};
+    attr[attr_index(op, STR("dilation"))] = (Attr){.i = p->rank, .ints = dilation};
     attr[attr_index(op, STR("groups"))] = (Attr){.i = p->conv.groups};
     bool has_bias = p->node->in_count > 2 && p->count == p->strides;
     ValueId in[] = {p->node->in[0], weight_of_phases(p), has_bias ? bias_of_phases(p) : NONE};
