@@ -104,7 +104,8 @@ Str print_narrowed(Printer *printer, Str shown)
 static Str print_dividend(Printer *printer, Index index)
 {
     Str shown = print_index(printer, index);
-    bool bare = !index.constant && index.count == 1 && index.term->factor == 1 && index.term->atom->kind != ATOM_DATA;
+    const Atom *atom = index.count == 1 && index.term->factor == 1 && !index.constant ? index.term->atom : NULL;
+    bool bare = atom && (atom->kind != ATOM_DATA || is_position(atom->data));
     return bare ? shown : str_format(printer->arena, "(" STR_FMT ")", STR_ARG(shown));
 }
 

@@ -243,6 +243,7 @@ bool entry_lower(Entry *entry, WeightTable *weights)
     Memory *memory = &entry->memory;
     Users users = graph_users(graph, graph->module->arena);
     Lower lower = lower_new(graph, entry->program->options.target, &memory->storage, &users);
+    lower.exact = entry->program->options.exact;
     lower_start(&lower, weights);
     kernel_name_all(graph, graph->module->arena, memory->kernel, memory->kernel_count);
     for (uint32_t k = 0; k < memory->kernel_count && statements <= MOST_STATEMENTS; k++) {

@@ -201,6 +201,8 @@ bool node_casts_input(const Graph *graph, const Node *node);
 View view_of(const Graph *graph, const Node *node, uint32_t result);
 /* All elements, each once: a reshape or a permutation of dimensions. */
 bool view_is_rearrangement(const Graph *graph, const Node *node);
+/* Matrices, the last two dimensions, as they are: under other shapes of those before them, or repeated along these. */
+bool view_keeps_matrices(const Graph *graph, const Node *node);
 /* The same elements in the same order. */
 bool view_is_reshape(const Node *node);
 /* All of operand 0 as it is, in its layout, but not before the other operands are made, which it does not read. */
@@ -234,6 +236,8 @@ bool op_keeps_bits(OpCode op); /* of conversions: what the bits stand for change
 /* The elements of operand 0, whichever, wherever and in whatever type: views and conversions. */
 bool node_passes_elements(const Node *node);
 bool node_tests_equality(const Node *node); /* of two operands, element by element */
+/* What an elementwise node makes of these numbers, one for each operand, in their dtypes. */
+double node_at_numbers(const Graph *graph, const Node *node, const double *operand);
 
 /* Generators without memory, and the rest. */
 bool node_is_sum(const Node *node);                                           /* of two values */

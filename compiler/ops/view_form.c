@@ -195,3 +195,20 @@ bool view_is_rearrangement(const Graph *graph, const Node *node)
             return false;
     return to->rank == x->rank;
 }
+
+bool view_keeps_matrices(const Graph *graph, const Node *node)
+{
+    const Shape *from = value_shape(graph, node->in[0]), *to = value_shape(graph, node->out[0]);
+    if (!node_is_view(node) || view_only_waits(node) || node->out_count != 1 || from->rank < 2 || to->rank < 2)
+        return false;
+    View view = view_of(graph, node, 0);
+    bool in_place = view.kind == VIEW_RESHAPE;
+    for (uint32_t d = 0; d < 2; d++) {
+        uint32_t at = from->rank - 1 - d, of = to->rank - 1 - d;
+        in_place &= from->dim[at] == to->dim[of];
+    }
+    bool repeats = view.kind == VIEW_STRIDED && view.slid == NONE;
+    for (uint32_t d = 0; d < from->rank && repeats; d++)
+        repeats = view.from[d] == NONE || (view.from[d] + from->rank == d + to->rank && view.step[d] == 1);
+    return in_place || repeats;
+}

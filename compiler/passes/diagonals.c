@@ -59,23 +59,6 @@ static bool is_worth(const Matrices *m)
            has_equal_diagonals(m);
 }
 
-static bool keeps_matrices(const Graph *graph, const Node *node)
-{
-    const Shape *from = value_shape(graph, node->in[0]), *to = value_shape(graph, node->out[0]);
-    if (!node_is_view(node) || view_only_waits(node) || node->out_count != 1 || from->rank < 2 || to->rank < 2)
-        return false;
-    View view = view_of(graph, node, 0);
-    bool in_place = view.kind == VIEW_RESHAPE;
-    for (uint32_t d = 0; d < 2; d++) {
-        uint32_t at = from->rank - 1 - d, of = to->rank - 1 - d;
-        in_place &= from->dim[at] == to->dim[of];
-    }
-    bool repeats = view.kind == VIEW_STRIDED && view.slid == NONE;
-    for (uint32_t d = 0; d < from->rank && repeats; d++)
-        repeats = view.from[d] == NONE || (view.from[d] + from->rank == d + to->rank && view.step[d] == 1);
-    return in_place || repeats;
-}
-
 /* Do all who read the value go through it element by element, maybe under a shape of their own?  Recurses over views.
  */
 static bool read_by_element(const Graph *graph, const Users *users, ValueId v, uint32_t views)
@@ -84,7 +67,7 @@ static bool read_by_element(const Graph *graph, const Users *users, ValueId v, u
         const Node *user = &graph->node[users->user[u]];
         OpFamily family = op_info(user->op)->family;
         bool by_element = family == FAMILY_ELEMENTWISE || family == FAMILY_CAST;
-        bool through = !by_element && views < MOST_VIEWS && keeps_matrices(graph, user);
+        bool through = !by_element && views < MOST_VIEWS && view_keeps_matrices(graph, user);
         if (!by_element && !(through && read_by_element(graph, users, user->out[0], views + 1)))
             return false;
     }

@@ -2,11 +2,11 @@
  * their loops.
  * Needs: what lower_kernel needs.  Keeps: what every kernel would become by itself.
  * A kernel is described by all that who chooses and who lowers may ask for: its recipe, its nodes, and their values by
- * the order in which they are met, with types, places and views, and how large integers are that it multiplies.  Where
- * two descriptions are equal byte by byte, the loops of the first are those of the second, over the arrays that stand
- * in the same places.  What is not described (updates, which look at what runs before, and values inside others whose
- * place is not settled) is lowered anew. */
-#include "kernel/lower/lower.h"
+ * the order in which they are met, with types, places and views, how large integers are that it multiplies, and what
+ * the mask of a strip hides.  Where two descriptions are equal byte by byte, the loops of the first are those of the
+ * second, over the arrays that stand in the same places.  What is not described (updates, which look at what runs
+ * before, and values inside others whose place is not settled) is lowered anew. */
+#include "kernel/lower/strip.h"
 
 #include <string.h>
 
@@ -190,6 +190,12 @@ static void describe(Lower *lower)
     for (uint32_t n = 0; n < kernel->node_count; n++) {
         put_int(repeats, kernel->node[n] == kernel->anchor);
         describe_node(lower, &lower->graph->node[kernel->node[n]], 0);
+    }
+    StripMask mask;
+    if (kernel->form == FORM_STRIPS && strip_find_mask(lower->graph, kernel, &mask)) {
+        put(repeats, &mask.hidden, sizeof mask.hidden);
+        put_int(repeats, mask.first);
+        put_int(repeats, mask.shows);
     }
     if (kernel->form == FORM_CONTRACTION) {
         PairsAsked asked = pairs_asked(lower->graph, &lower->graph->node[kernel->anchor]);

@@ -188,15 +188,23 @@ static void strips_lower(Lower *lower)
     tiled_pack_strips(strips.first);
     enter(lower, &strips, STRIP_SECOND);
     tiled_pack_strips(strips.second);
-    lower_enter(lower, loop_over_strips(lower, &strips.strip));
+    StripBody body = {.block = loop_over_strips(lower, &strips.strip)};
+    lower_enter(lower, body.block);
+    body.before = body.block->last;
     enter(lower, &strips, STRIP_FIRST);
     tiled_lower_strip(strips.first);
+    Stmt *first = body.block->last;
     enter(lower, &strips, STRIP_ROWS);
     if (lower->kernel->node_count)
         strip_lower_rows(lower);
+    Stmt *rows = body.block->last;
     enter(lower, &strips, STRIP_SECOND);
     tiled_lower_strip(strips.second);
     leave(lower, whole);
+    body.first = body.before ? body.before->next : body.block->first;
+    body.rows = first->next;
+    body.second = rows->next;
+    strip_leave_hidden(lower, &strips.strip, &strips.part[STRIP_FIRST], &strips.part[STRIP_ROWS], body);
     lower_leave(lower, outside);
     lower->strip = NULL;
 }

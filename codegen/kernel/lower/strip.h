@@ -55,4 +55,24 @@ void tiled_lower_strip(Tiled *con);
 void strip_plan_rows(Lower *lower, Recipe *recipe);
 void strip_lower_rows(Lower *lower);
 
+/* The statements of a strip, where those of each part begin. */
+typedef struct StripBody {
+    Block *block;
+    Stmt *before; /* the last one before them, or NULL */
+    Stmt *first, *rows, *second;
+} StripBody;
+
+/* strip_hidden.c: what the first part, or the kernel that has it, adds to scores, or selects by, where a line of
+ * constants says it: all columns that are `first` or more beside their row have one number. */
+typedef struct StripMask {
+    ValueId value; /* [..., rows, columns] */
+    double hidden; /* that number */
+    int64_t first;
+    bool shows; /* every row sees a column at least */
+} StripMask;
+bool strip_find_mask(const Graph *graph, const Kernel *kernel, StripMask *mask);
+
+/* Columns that a mask of the first part hides from the whole strip are left out. */
+void strip_leave_hidden(Lower *lower, const Strip *strip, const Kernel *first, const Kernel *rows, StripBody body);
+
 #endif
