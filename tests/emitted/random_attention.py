@@ -76,7 +76,7 @@ def attention(chance):
         t.take("v", dtype, batch, keys, groups, wide)
         q, k, v = (t.put(f"transpose({name}, axes = [0, 2, 1, 3])") for name in "qkv")
     score = t.put(f"matmul({q}, {k}, transpose_y = true)" + choice(["", " * 0.125", " / 8.0"]))
-    mask = choice(["none", "all", "keys", "later", "cap"])
+    mask = choice(["none", "all", "keys", "later", "cap", "lines", "near"])
     if mask == "all":
         t.take("mask", dtype, rows, keys)
         score = t.put(f"{score} + mask")
@@ -86,9 +86,15 @@ def attention(chance):
     elif mask == "later":
         before = f"iota(axis = 0, shape = [{rows}, 1]) >= iota(axis = 1, shape = [1, {keys}])"
         score = t.put(f"select({before}, {score}, -inf)" if keys <= rows else f"tanh({score})")
+    elif mask == "lines": # what is hidden begins so far beside each row
+        hidden, first = choice(["-inf", "-30000.0", "-3.4e38" if dtype == "f32" else "-inf"]), choice([1, 1, keys - rows + 1, 8, 50])
+        score = t.put(f"{score} + triu(full({hidden}, [{rows}, {keys}], {dtype}), {first})" + choice(["", f" + cast(f32(off_diagonal({rows}, {keys})), to = {dtype}) * 0.0625"]))
+    elif mask == "near":
+        first = choice([1, 5, 33])
+        score = t.put(f"select(off_diagonal({rows}, {keys}) >= {first} or off_diagonal({rows}, {keys}) < {first - 60}, {choice(['-inf', '-30000.0'])}, {score})")
     elif mask == "cap":
         score = t.put(f"tanh({score} / 50.0) * 50.0")
-    share = t.put((BETWEEN[0] if mask == "later" else choice(BETWEEN)).format(score))
+    share = t.put((BETWEEN[0] if mask in ("later", "lines", "near") else choice(BETWEEN)).format(score))
     out = t.put(f"{share} @ {v}")
     joined = f"reshape(transpose({out}, axes = [0, 2, 1, 3]), shape = [{batch}, {rows}, {heads * wide}])"
     y = t.put(choice([f"{out} * 1.5", joined, f"dense@o({joined}, 20)", f"layer_norm@n({out})"]))

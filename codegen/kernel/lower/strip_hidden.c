@@ -13,7 +13,7 @@
 
 /* The mask */
 
-#define LOWEST (-1e30) /* below any score; masks of PyTorch's are the lowest number there is, not -inf */
+#define LOWEST (-1e8) /* below any score; many masks are -1e9, or the lowest number there is, in place of -inf */
 
 /* Where the run of equal elements begins that all lines end with; -1: there is none. */
 static int64_t run_begin(const Tensor *lines, double *number)
@@ -85,7 +85,7 @@ typedef struct Probe {
     const Graph *graph;
     const StripMask *mask;
     bool others;    /* scores are made of tensors beside the product, which may mask what the mask shows */
-    bool *known;    /* per value: one number in all hidden columns, whatever the scores are */
+    bool *known;    /* per value: one number in all hidden columns, whatever the scores are, or one below all scores */
     double *number; /* it */
 } Probe;
 
@@ -95,8 +95,8 @@ static const double any[] = {-3.25, 0.75, 1e3};
 static void probe_element(Probe *p, const Node *node)
 {
     double operand[3], result = 0;
-    bool same = node->in_count <= 3;
-    for (uint32_t a = 0; a < sizeof any / sizeof *any && same; a++) {
+    bool same = node->in_count <= 3, lowest = same;
+    for (uint32_t a = 0; a < sizeof any / sizeof *any && (same || lowest); a++) {
         for (uint32_t i = 0; i < node->in_count; i++) {
             ValueId v = node->in[i];
             bool masks = v == p->mask->value;
@@ -107,10 +107,11 @@ static void probe_element(Probe *p, const Node *node)
             p->others |= !masks && !(maker && maker->kernel == node->kernel);
         }
         double at = node_at_numbers(p->graph, node, operand);
-        same = (a == 0 || at == result) && at == at;
+        same = (a == 0 || (same && at == result)) && at == at;
+        lowest &= at < LOWEST;
         result = at;
     }
-    p->known[node->out[0]] = same;
+    p->known[node->out[0]] = same || lowest;
     p->number[node->out[0]] = result;
 }
 
