@@ -89,21 +89,28 @@ typedef struct Probe {
     double *number; /* it */
 } Probe;
 
-/* Scores, and what rows are reduced to, may be any of these. */
-static const double any[] = {-3.25, 0.75, 1e3};
+/* Scores, and what rows are reduced to, may be any of these; truths either.  Operands one independent of the other. */
+#define PROBES 3
+
+static double probed(const Graph *graph, ValueId v, uint32_t probe)
+{
+    static const double any[PROBES] = {-3.25, 0.75, 1e3};
+    return value_type(graph, v)->dtype == DT_BOOL ? probe % 2 : any[probe];
+}
 
 static void probe_element(Probe *p, const Node *node)
 {
     double operand[3], result = 0;
     bool same = node->in_count <= 3, lowest = same;
-    for (uint32_t a = 0; a < sizeof any / sizeof *any && (same || lowest); a++) {
-        for (uint32_t i = 0; i < node->in_count; i++) {
+    for (uint32_t a = 0; a < PROBES * PROBES * PROBES && (same || lowest); a++) {
+        uint32_t probe = a;
+        for (uint32_t i = 0; i < node->in_count; i++, probe /= PROBES) {
             ValueId v = node->in[i];
             bool masks = v == p->mask->value;
             const Node *maker = value_producer(p->graph, v);
             if (value_is_number(p->graph, v, &operand[i]))
                 continue;
-            operand[i] = masks ? p->mask->hidden : p->known[v] ? p->number[v] : any[a];
+            operand[i] = masks ? p->mask->hidden : p->known[v] ? p->number[v] : probed(p->graph, v, probe % PROBES);
             p->others |= !masks && !(maker && maker->kernel == node->kernel);
         }
         double at = node_at_numbers(p->graph, node, operand);
