@@ -147,23 +147,6 @@ void eval_elementwise(const Graph *graph, const Node *node, const Tensor *const 
     }
 }
 
-double node_at_numbers(const Graph *graph, const Node *node, const double *operand)
-{
-    Type type[3], result = {.dtype = value_type(graph, node->out[0])->dtype};
-    int64_t data[3] = {0}, made = 0;
-    Tensor tensor[3], out = {&result, &made};
-    const Tensor *in[3];
-    Tensor *to = &out;
-    for (uint32_t i = 0; i < node->in_count; i++) {
-        type[i] = (Type){.dtype = value_type(graph, node->in[i])->dtype};
-        tensor[i] = (Tensor){&type[i], &data[i]};
-        in[i] = &tensor[i];
-        tensor_set_number(&tensor[i], 0, operand[i]);
-    }
-    eval_elementwise(graph, node, in, &to);
-    return tensor_number(&out, 0);
-}
-
 bool node_tests_equality(const Node *node)
 {
     return node->op == OP_EQ;

@@ -236,8 +236,17 @@ bool op_keeps_bits(OpCode op); /* of conversions: what the bits stand for change
 /* The elements of operand 0, whichever, wherever and in whatever type: views and conversions. */
 bool node_passes_elements(const Node *node);
 bool node_tests_equality(const Node *node); /* of two operands, element by element */
-/* What an elementwise node makes of these numbers, one for each operand, in their dtypes. */
-double node_at_numbers(const Graph *graph, const Node *node, const double *operand);
+
+/* What is known of numbers: which one it is, or that it is below all that is not known, which may be any finite ones
+ * above that bound. */
+#define KNOWN_LOWEST (-1e30)
+typedef enum KnownKind { KNOWN_NOTHING, KNOWN_NUMBER, KNOWN_LOW } KnownKind;
+typedef struct Known {
+    KnownKind kind;
+    double number;
+} Known;
+/* Of what an elementwise node makes of operands of which that is known; of floats and truths. */
+Known node_where_known(const Graph *graph, const Node *node, const Known *operand);
 
 /* Generators without memory, and the rest. */
 bool node_is_sum(const Node *node);                                           /* of two values */

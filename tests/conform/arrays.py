@@ -400,6 +400,10 @@ SEGMENTS = {
                     ("segment_max(x0, i32(x1), 5, empty = -2.0)", [normal(7), EDGES], {}, lambda x, e, p: by_segment(x, np.max, -2.0))],
     "segment_softmax": [("segment_softmax(x0, x1, 5)", [x, EDGES], {}, lambda x, e, p: segment_shares(x)) for x in (normal(7) * 400, normal(7, 3))],
 }
+SEGMENTS["segment_mean"].append(("y = f64(segment_mean(cast(x0, to = bf16), x1, 1))", [np.full(2000, 0.75), np.zeros(2000, int)], {}, lambda x, e, p: np.array([0.75])))
+SEGMENTS["segment_softmax"].append(("y = f64(segment_softmax(cast(x0, to = f16), x1, 1))", [np.full(4096, 0.75), np.zeros(4096, int)], {}, lambda x, e, p: np.full(4096, 1 / 4096)))
+SEGMENTS["segment_max"] += [("segment_max(x0, x1, 5)", [np.arange(7) * 3 - 9, EDGES], {}, lambda x, e, p: by_segment(x, np.max).astype(int)),
+                            ("segment_max(x0, x1, 5, empty = 1.5)", [np.full(7, -np.inf), EDGES], {}, lambda x, e, p: by_segment(x, np.max, 1.5))]
 GRIDS = [np.arange(3.0), normal(2), normal(4)]
 MADE.update({
     "kron": [("kron(x0, x1)", [normal(2, 3), normal(4, 2)], {}, lambda a, b, p: np.kron(a, b))],

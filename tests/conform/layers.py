@@ -134,6 +134,7 @@ CASES = {
                         ("conv_transposed(x0, 3, 3, with_bias = false)", [IMAGE], {"conv_transposed.weight": normal(4, 3, 3, 3)},
                          lambda x, p: transposed(x, p["conv_transposed.weight"], None))],
     "weight_norm": [("weight_norm(x0, x1)", [normal(4, 3, 2), normal(4)], {}, lambda v, g, p: v * (g / np.sqrt((v * v).sum((1, 2))))[:, None, None]),
+                    ("weight_norm(x0, x1)", [normal(4), normal(4)], {}, lambda v, g, p: np.sign(v) * g),
                     ("weight_norm(x0, x1, axis = -1)", [normal(4, 3), normal(3)], {}, lambda v, g, p: v * g / np.linalg.norm(v, axis=0))],
     "spectral_norm": [(f"spectral_norm(x0, rounds = {n}{more})", [normal(4, 3, 2)], {"spectral_norm.u": normal(4)},
                        lambda w, p, n=n: w / largest_value(w, p["spectral_norm.u"], n)) for n, more in ((1, ""), (3, ", training = true"), (0, ""))]

@@ -234,6 +234,8 @@ LOSSES = {
                      ("gaussian_nll(x0, 1.0, x1, eps = 0.5)", [RIGHT, SHARE], {}, lambda m, v, p: (np.log(np.maximum(v, 0.5)) + (m - 1) ** 2 / np.maximum(v, 0.5)) / 2)],
     "poisson_nll": [("poisson_nll(x0, x1)", [RIGHT, np.floor(SHARE * 5)], {}, lambda x, t, p: np.exp(x) - t * x)],
     "dice": [("dice(x0, x1)", [SHARE, np.round(SHARE[::-1])], {}, lambda x, t, p: 1 - (2 * (x * t).sum(1) + 1) / ((x + t).sum(1) + 1)),
+             ("y = f64(dice(cast(x0, to = f16), cast(x0, to = f16)))", [np.ones((1, 300, 300))], {}, lambda x, p: np.zeros(1)),
+             ("dice(x0, x1)", [SHARE[0], np.round(SHARE[1])], {}, lambda x, t, p: 1 - (2 * x * t + 1) / (x + t + 1)),
              ("dice(x0, x0, eps = 0.5)", [SHARE.reshape(3, 1, 5)], {}, lambda x, p: 1 - (2 * (x * x).sum((1, 2)) + 0.5) / (2 * x.sum((1, 2)) + 0.5))],
 }
 

@@ -13,8 +13,6 @@
 
 /* The mask */
 
-#define LOWEST (-1e8) /* below any score; many masks are -1e9, or the lowest number there is, in place of -inf */
-
 /* Where the run of equal elements begins that all lines end with; -1: there is none. */
 static int64_t run_begin(const Tensor *lines, double *number)
 {
@@ -35,7 +33,7 @@ static bool shows_before(const Tensor *lines, int64_t begin)
     const Shape *shape = &lines->type->shape;
     int64_t length = shape->dim[shape->rank - 1], count = shape_elements(shape);
     for (int64_t i = begin - 1; i < count; i += length)
-        if (i < 0 || !(tensor_number(lines, i) > LOWEST))
+        if (i < 0 || !(tensor_number(lines, i) > KNOWN_LOWEST))
             return false;
     return true;
 }
@@ -81,83 +79,63 @@ bool strip_find_mask(const Graph *graph, const Kernel *kernel, StripMask *mask)
 
 /* What the parts make of it */
 
-typedef struct Probe {
+typedef struct Hidden { /* what is known of values in hidden columns */
     const Graph *graph;
     const StripMask *mask;
-    bool others;    /* scores are made of tensors beside the product, which may mask what the mask shows */
-    bool *known;    /* per value: one number in all hidden columns, whatever the scores are, or one below all scores */
-    double *number; /* it */
-} Probe;
+    bool others;  /* scores are made of tensors beside the product, which may mask what the mask shows */
+    Known *known; /* per value */
+} Hidden;
 
-/* Scores, and what rows are reduced to, may be any of these; truths either.  Operands one independent of the other. */
-#define PROBES 3
-
-static double probed(const Graph *graph, ValueId v, uint32_t probe)
+static void follow(Hidden *h, const Node *node)
 {
-    static const double any[PROBES] = {-3.25, 0.75, 1e3};
-    return value_type(graph, v)->dtype == DT_BOOL ? probe % 2 : any[probe];
-}
-
-static void probe_element(Probe *p, const Node *node)
-{
-    double operand[3], result = 0;
-    bool same = node->in_count <= 3, lowest = same;
-    for (uint32_t a = 0; a < PROBES * PROBES * PROBES && (same || lowest); a++) {
-        uint32_t probe = a;
-        for (uint32_t i = 0; i < node->in_count; i++, probe /= PROBES) {
-            ValueId v = node->in[i];
-            bool masks = v == p->mask->value;
-            const Node *maker = value_producer(p->graph, v);
-            if (value_is_number(p->graph, v, &operand[i]))
-                continue;
-            operand[i] = masks ? p->mask->hidden : p->known[v] ? p->number[v] : probed(p->graph, v, probe % PROBES);
-            p->others |= !masks && !(maker && maker->kernel == node->kernel);
-        }
-        double at = node_at_numbers(p->graph, node, operand);
-        same = (a == 0 || (same && at == result)) && at == at;
-        lowest &= at < LOWEST;
-        result = at;
+    Known operand[3];
+    for (uint32_t i = 0; i < node->in_count; i++) {
+        ValueId v = node->in[i];
+        const Node *maker = value_producer(h->graph, v);
+        operand[i] = v == h->mask->value ? (Known){KNOWN_NUMBER, h->mask->hidden} : h->known[v];
+        if (value_is_number(h->graph, v, &operand[i].number))
+            operand[i].kind = KNOWN_NUMBER;
+        else
+            h->others |= v != h->mask->value && !(maker && maker->kernel == node->kernel);
     }
-    p->known[node->out[0]] = same || lowest;
-    p->number[node->out[0]] = result;
+    h->known[node->out[0]] = node_where_known(h->graph, node, operand);
 }
 
 /* Is what rows are reduced to the same without the hidden columns? */
-static bool is_neutral(const Probe *p, const Node *node)
+static bool is_neutral(const Hidden *h, const Node *node)
 {
-    Reduction r = reduction_of(p->graph, node);
-    double hidden = p->number[node->in[0]];
-    bool lowest = r.combine == WORD_MAX && p->mask->shows && !p->others && hidden < LOWEST;
-    return !r.has_window && p->known[node->in[0]] && (lowest || hidden == reduction_neutral(r.combine, r.accumulator));
+    Reduction r = reduction_of(h->graph, node);
+    Known hidden = h->known[node->in[0]];
+    bool number = hidden.kind == KNOWN_NUMBER,
+         low = hidden.kind == KNOWN_LOW || (number && hidden.number < KNOWN_LOWEST);
+    return !r.has_window && ((low && r.combine == WORD_MAX && h->mask->shows && !h->others) ||
+                             (number && hidden.number == reduction_neutral(r.combine, r.accumulator)));
 }
 
-/* May the part leave hidden columns out, and what does it make of them? */
-static bool probe_part(Probe *p, const Kernel *part)
+/* May the part leave hidden columns out?  Follows what it makes of them. */
+static bool follow_part(Hidden *h, const Kernel *part)
 {
     for (uint32_t n = 0; n < part->node_count; n++) {
-        const Node *node = &p->graph->node[part->node[n]];
-        if (node_is_contraction(p->graph, node))
+        const Node *node = &h->graph->node[part->node[n]];
+        bool element = op_info(node->op)->family == FAMILY_ELEMENTWISE && node->in_count <= 3;
+        if (node_is_contraction(h->graph, node))
             continue;
-        if (node_is_reduction(p->graph, node)) {
-            if (!is_neutral(p, node))
-                return false;
-        } else if (op_info(node->op)->family == FAMILY_ELEMENTWISE && node->out_count == 1) {
-            probe_element(p, node);
-        } else {
+        if (element)
+            follow(h, node);
+        else if (!node_is_reduction(h->graph, node) || !is_neutral(h, node))
             return false;
-        }
     }
     return true;
 }
 
 static bool hides(Lower *lower, const Strip *strip, const Kernel *first, const Kernel *rows, StripMask *mask)
 {
-    Probe p = {.graph = lower->graph, .mask = mask};
+    Hidden h = {.graph = lower->graph, .mask = mask};
     if (lower->exact || !strip_find_mask(lower->graph, first, mask))
         return false;
-    p.known = ARENA_ARRAY(lower->arena, bool, lower->graph->value_count);
-    p.number = ARENA_ARRAY(lower->arena, double, lower->graph->value_count);
-    return probe_part(&p, first) && probe_part(&p, rows) && p.known[strip->taken] && p.number[strip->taken] == 0;
+    h.known = ARENA_ARRAY(lower->arena, Known, lower->graph->value_count);
+    return follow_part(&h, first) && follow_part(&h, rows) && h.known[strip->taken].kind == KNOWN_NUMBER &&
+           h.known[strip->taken].number == 0;
 }
 
 /* Loops over columns */
