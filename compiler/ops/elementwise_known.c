@@ -96,7 +96,9 @@ static Known made(Word word, Known a, Known b, Known c)
     case WORD_EXP2:
     case WORD_SIGMOID:
         return is_low(a) ? number(0) : anything;
-    case WORD_MAX: /* with a number that is above */
+    case WORD_MAX: /* with a number that is above, or not */
+        if (is_low(a) && is_low(b))
+            return low(is(a, -INFINITY) ? b : a);
         return is_low(a) && b.kind == KNOWN_NUMBER ? b : is_low(b) && a.kind == KNOWN_NUMBER ? a : anything;
     default:
         return anything;

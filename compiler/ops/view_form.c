@@ -198,8 +198,10 @@ bool view_is_rearrangement(const Graph *graph, const Node *node)
 
 bool view_keeps_matrices(const Graph *graph, const Node *node)
 {
+    if (!node_is_view(node) || view_only_waits(node) || node->out_count != 1)
+        return false; /* others may have no operand */
     const Shape *from = value_shape(graph, node->in[0]), *to = value_shape(graph, node->out[0]);
-    if (!node_is_view(node) || view_only_waits(node) || node->out_count != 1 || from->rank < 2 || to->rank < 2)
+    if (from->rank < 2 || to->rank < 2)
         return false;
     View view = view_of(graph, node, 0);
     bool in_place = view.kind == VIEW_RESHAPE;

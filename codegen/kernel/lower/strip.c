@@ -193,17 +193,17 @@ static void strips_lower(Lower *lower)
     body.before = body.block->last;
     enter(lower, &strips, STRIP_FIRST);
     tiled_lower_strip(strips.first);
-    Stmt *first = body.block->last;
+    Stmt *end_of_first = body.block->last;
     enter(lower, &strips, STRIP_ROWS);
     if (lower->kernel->node_count)
         strip_lower_rows(lower);
-    Stmt *rows = body.block->last;
+    Stmt *end_of_rows = body.block->last;
     enter(lower, &strips, STRIP_SECOND);
     tiled_lower_strip(strips.second);
     leave(lower, whole);
     body.first = body.before ? body.before->next : body.block->first;
-    body.rows = first->next;
-    body.second = rows->next;
+    body.rows = end_of_first->next;
+    body.second = end_of_rows->next;
     strip_leave_hidden(lower, &strips.strip, &strips.part[STRIP_FIRST], &strips.part[STRIP_ROWS], body);
     lower_leave(lower, outside);
     lower->strip = NULL;

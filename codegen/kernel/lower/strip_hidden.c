@@ -6,8 +6,6 @@
  * sees give no NaN, as they would by the model's text; it is for compilations that may sum up fewer products (--exact
  * may not).
  */
-#include <string.h>
-
 #include "base/number.h"
 #include "kernel/lower/strip.h"
 
