@@ -13,9 +13,10 @@
 typedef struct Packing {
     uint32_t rank; /* 0: as it is */
     uint32_t
-        winograd;  /* results along each side of a tile: the source is transformed first (winograd.h); 0: it is not */
-    int64_t parts; /* the source is f32, the array bf16, so many for each element: the nearest to it ... */
-    int64_t rest;  /* ... and, each time so many elements behind, the nearest to what is left; 0: it is as the source */
+        winograd;    /* results along each side of a tile: the source is transformed first (winograd.h); 0: it is not */
+    int64_t quarter; /* of four blocks of so many elements come seven, sums of them (strassen.h); 0: there are none */
+    int64_t parts;   /* the source is f32, the array bf16, so many for each element: the nearest to it ... */
+    int64_t rest; /* ... and, each time so many elements behind, the nearest to what is left; 0: it is as the source */
     int64_t start, extent[MAX_RANK], stride[MAX_RANK];
     struct {
         int64_t factor[MAX_RANK], most; /* all factors zero: no bound */

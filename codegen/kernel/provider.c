@@ -19,6 +19,7 @@ const Provider *const provider_table[] = {
     &provider_pairs,
     &provider_amx,
     &provider_winograd,
+    &provider_strassen,
     &provider_blocked,
     &provider_depthwise,
     &provider_gradient,

@@ -9,6 +9,7 @@
 #include <xxhash.h>
 
 #include "base/fatal.h"
+#include "kernel/strassen.h"
 #include "kernel/winograd.h"
 #include "ops/family.h"
 
@@ -114,6 +115,21 @@ static void pack_transformed(const Packing *packing, const Tensor *data, void *b
     free(transformed);
 }
 
+/* Of f32: sums of the quarters, four of which lie one behind the other. */
+static void pack_sums(const Weights *weights, const Tensor *data, float *to)
+{
+    int64_t quarter = weights->packing.quarter, all = STRASSEN_PRODUCTS * quarter;
+    int64_t groups = weights->bytes / (int64_t)sizeof *to / all;
+    size_t size = (size_t)(groups * STRASSEN_QUARTERS * quarter) * sizeof *to;
+    float *plain = malloc(size + 1);
+    if (!plain)
+        fatal_memory(size);
+    pack_all(&weights->packing, DT_F32, data->data, plain);
+    for (int64_t i = 0; i < groups; i++)
+        strassen_weights(plain + i * STRASSEN_QUARTERS * quarter, quarter, to + i * all);
+    free(plain);
+}
+
 /* Of f32, as bf16: the nearest, and of what is then left the nearest, so many elements behind. */
 static void pack_parts(const Weights *weights, const Tensor *data, uint16_t *to)
 {
@@ -166,6 +182,8 @@ void program_weights_fill(const Program *program, uint32_t w, void *bytes)
         memcpy(bytes, data->data, (size_t)weights->bytes);
     else if (packing->winograd)
         pack_transformed(packing, data, bytes);
+    else if (packing->quarter)
+        pack_sums(weights, data, bytes);
     else if (packing->parts)
         pack_parts(weights, data, bytes);
     else

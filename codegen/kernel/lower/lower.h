@@ -301,8 +301,8 @@ bool lower_pick(Lower *lower, const Block *block, const Expr *value, const Var *
 /* The providers; a row for each in provider.c. */
 extern const Provider provider_map, provider_assembly, provider_update, provider_scatter, provider_rows,
     provider_window, provider_pool, provider_columns, provider_runs, provider_running, provider_insertion,
-    provider_radix, provider_merging, provider_tiled, provider_winograd, provider_blocked, provider_depthwise,
-    provider_gradient, provider_depthwise_gradient, provider_outer, provider_dots, provider_openblas, provider_pairs,
-    provider_amx, provider_axpy, provider_strips, provider_channels;
+    provider_radix, provider_merging, provider_tiled, provider_winograd, provider_strassen, provider_blocked,
+    provider_depthwise, provider_gradient, provider_depthwise_gradient, provider_outer, provider_dots,
+    provider_openblas, provider_pairs, provider_amx, provider_axpy, provider_strips, provider_channels;
 
 #endif

@@ -33,8 +33,8 @@ static void choose_panels(Filter *filter, const int64_t *asked)
 
 static bool fits_registers(const Filter *filter)
 {
-    int64_t pixels = least(filter->pixels, filter->tiles), vectors = filter->panels[0].vectors;
-    return pixels <= FILTER_MOST_PIXELS && pixels * vectors + 2 <= filter->lower->target->vector_registers;
+    return lower_points_fit_registers(filter->lower->target, least(filter->pixels, filter->tiles),
+                                      filter->panels[0].vectors);
 }
 
 #define MOST_ROWS 32
@@ -139,6 +139,26 @@ static double winograd_cost(const Lower *lower, const Kernel *kernel, const Reci
     return filter_cost(&filter);
 }
 
+static void products(const Filter *filter, Block *block, const FilterPanels *panels)
+{
+    PointProducts products = {.lower = filter->lower,
+                              .lane = filter->lane,
+                              .points = (int64_t)filter->form.size * filter->form.size,
+                              .depth = filter->conv.channels,
+                              .rows = filter->tiles,
+                              .row = filter->lanes,
+                              .vector = filter->tiles * filter->lanes,
+                              .point = filter->channel_vectors * filter->tiles * filter->lanes,
+                              .most_rows = filter->pixels,
+                              .from = lower_scratch(filter->lower, filter->piece[FILTER_TILES]),
+                              .to = lower_scratch(filter->lower, filter->piece[FILTER_PRODUCTS]),
+                              .panel = panels->panel,
+                              .panels = panels->count,
+                              .vectors = panels->vectors,
+                              .weights = panels->weights};
+    lower_point_products(&products, block);
+}
+
 static void emit(Filter *filter)
 {
     Lower *lower = filter->lower;
@@ -153,7 +173,7 @@ static void emit(Filter *filter)
         Block *inner = block;
         if (panels->count > 1)
             inner = &stmt_for(lower->arena, block, panels->panel, 0, panels->count, 1, LOOP_PARALLEL)->body;
-        filter_products(filter, inner, panels);
+        products(filter, inner, panels);
         filter_results(filter, inner, panels);
     }
     if (filter->pool)

@@ -17,11 +17,8 @@
 #ifndef NNC_KERNEL_LOWER_WINOGRAD_H
 #define NNC_KERNEL_LOWER_WINOGRAD_H
 
-#include "base/number.h"
-#include "kernel/lower/contract.h"
+#include "kernel/lower/point_products.h"
 #include "kernel/winograd.h"
-
-#define FILTER_MOST_PIXELS 32
 
 enum {
     FILTER_LINE,
@@ -95,13 +92,10 @@ void filter_forward(const Filter *filter, Block *block, const Local *from, const
 void filter_backward(const Filter *filter, Block *block, const Local *from, int64_t count, const Expr **to);
 /* A line of so many locals that are declared in the block. */
 const Local *filter_line(const Filter *filter, Block *block, bool lanes, int64_t count);
-/* A loop over begin .. end - 1, or none for one round. */
-Index filter_loop(const Filter *filter, Block **block, const char *name, int64_t begin, int64_t end, LoopKind kind);
 Index filter_at(const Filter *filter, const Index *digit, const int64_t *extent, uint32_t count);
 
-/* The three parts of a block. */
+/* What stands before and behind the products of a block. */
 void filter_image(Filter *filter, Block *block);
-void filter_products(Filter *filter, Block *block, const FilterPanels *panels);
 void filter_results(Filter *filter, Block *block, const FilterPanels *panels);
 /* Elements of the band that these write for the pooling, and that. */
 int64_t filter_band_elements(const Filter *filter);

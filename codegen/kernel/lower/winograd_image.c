@@ -17,8 +17,8 @@ static void clear(const ImageRow *r, Block *block, int64_t begin, int64_t end)
 {
     if (begin >= end)
         return;
-    Index row = filter_loop(r->f, &block, "r", 0, r->f->form.size, LOOP_SERIAL);
-    Index column = filter_loop(r->f, &block, "column", begin, end, LOOP_SERIAL);
+    Index row = lower_point_loop(r->f->lower, &block, "r", 0, r->f->form.size, LOOP_SERIAL);
+    Index column = lower_point_loop(r->f->lower, &block, "column", begin, end, LOOP_SERIAL);
     block = &stmt_lanes(r->arena, block, r->f->lane, (uint32_t)r->f->lanes)->body;
     stmt_store(r->arena, block, r->line, line_at(r, row, column), expr_number(r->arena, DT_F32, 0));
 }
@@ -61,7 +61,8 @@ static void down(const ImageRow *r, Block *block, Index column, bool inside)
 static void columns_down(const ImageRow *r, Block *block, bool inside)
 {
     const Filter *f = r->f;
-    Index column = filter_loop(f, &block, "column", filter_first_column(f), filter_last_column(f), LOOP_ROLLED);
+    Index column =
+        lower_point_loop(f->lower, &block, "column", filter_first_column(f), filter_last_column(f), LOOP_ROLLED);
     if (f->x_vectors) {
         block = &stmt_lanes(r->arena, block, f->lane, (uint32_t)f->lanes)->body;
     } else {
@@ -100,8 +101,8 @@ static void across(const ImageRow *r, Block *block)
     const Expr *to[WINOGRAD_MOST_SIZE];
     int64_t size = f->form.size;
     uint32_t tiles = lower_scratch(f->lower, f->piece[FILTER_TILES]);
-    Index i = filter_loop(f, &block, "r", 0, size, LOOP_ROLLED);
-    Index t = filter_loop(f, &block, "t", 0, f->tile_columns, LOOP_ROLLED);
+    Index i = lower_point_loop(f->lower, &block, "r", 0, size, LOOP_ROLLED);
+    Index t = lower_point_loop(f->lower, &block, "t", 0, f->tile_columns, LOOP_ROLLED);
     block = &stmt_lanes(r->arena, block, f->lane, (uint32_t)f->lanes)->body;
     const Local *d = filter_line(f, block, true, f->form.size);
     for (int64_t j = 0; j < size; j++) {
@@ -126,7 +127,7 @@ void filter_image(Filter *f, Block *block)
     if (f->channel_vectors > 1)
         block = &stmt_for(arena, block, f->channels, 0, f->channel_vectors, 1, LOOP_PARALLEL)->body;
     clear_outside(&r, block);
-    r.row = filter_loop(f, &block, "row", 0, f->rows, LOOP_SERIAL);
+    r.row = lower_point_loop(f->lower, &block, "row", 0, f->rows, LOOP_SERIAL);
     r.tile_row = index_add(arena, index_scale(arena, index_var(arena, f->block), f->rows), r.row);
     all_down(&r, block);
     across(&r, block);

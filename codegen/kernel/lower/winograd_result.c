@@ -24,9 +24,9 @@ static void down(const ResultRow *r, Block *block, Index vector)
     int64_t size = f->form.size;
     uint32_t products = lower_scratch(r->lower, f->piece[FILTER_PRODUCTS]);
     const Expr *to[WINOGRAD_MOST_RESULTS];
-    Index row = filter_loop(f, &block, "r", 0, f->rows, LOOP_SERIAL);
-    Index t = filter_loop(f, &block, "t", 0, f->tile_columns, LOOP_SERIAL);
-    Index j = filter_loop(f, &block, "j", 0, size, LOOP_ROLLED);
+    Index row = lower_point_loop(f->lower, &block, "r", 0, f->rows, LOOP_SERIAL);
+    Index t = lower_point_loop(f->lower, &block, "t", 0, f->tile_columns, LOOP_SERIAL);
+    Index j = lower_point_loop(f->lower, &block, "j", 0, size, LOOP_ROLLED);
     block = &stmt_lanes(arena, block, f->lane, (uint32_t)f->lanes)->body;
     const Local *d = filter_line(f, block, true, size);
     Index tile = index_add(arena, index_scale(arena, row, f->tile_columns), t);
@@ -87,7 +87,7 @@ static void finish_one_by_one(const ResultRow *r, Block *block, Block *after, In
         loop->high_most = index_add(arena, index_constant(f->conv.outputs), index_scale(arena, r->output, -1));
     }
     Block *inner = &loop->body;
-    Index i = filter_loop(f, &inner, "p", 0, count, LOOP_SERIAL);
+    Index i = lower_point_loop(f->lower, &inner, "p", 0, count, LOOP_SERIAL);
     Index at = index_add(arena, index_scale(arena, i, f->lanes), index_var(arena, lane));
     finish(r, inner, index_add(arena, r->output, index_var(arena, lane)), index_add(arena, column, i),
            expr_load(arena, DT_F32, sums, at));
@@ -100,7 +100,7 @@ static void across(const ResultRow *r, Block *block, int64_t begin, int64_t end,
     const Expr *to[WINOGRAD_MOST_RESULTS];
     if (begin >= end)
         return;
-    Index t = filter_loop(f, &block, "t", begin, end, LOOP_ROLLED);
+    Index t = lower_point_loop(f->lower, &block, "t", begin, end, LOOP_ROLLED);
     Block *after = block;
     block = &stmt_lanes(r->arena, block, f->lane, (uint32_t)f->lanes)->body;
     int64_t size = f->form.size - (count < f->form.results);
@@ -149,7 +149,7 @@ void filter_results(Filter *f, Block *block, const FilterPanels *panels)
     ResultRow r = {.f = f, .lower = f->lower, .arena = arena, .panels = panels};
     int64_t whole = f->w.out / f->form.results, rest = f->w.out % f->form.results;
     r.strip = lower_scratch(f->lower, f->piece[FILTER_STRIP]);
-    Index vector = filter_loop(f, &block, "v", 0, panels->vectors, LOOP_SERIAL);
+    Index vector = lower_point_loop(f->lower, &block, "v", 0, panels->vectors, LOOP_SERIAL);
     Index number = index_add(arena, index_scale(arena, index_var(arena, panels->panel), panels->vectors), vector);
     number = index_add(arena, number, index_constant(panels->first));
     r.output = index_scale(arena, number, f->lanes);

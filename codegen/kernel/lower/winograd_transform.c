@@ -9,16 +9,6 @@ const Local *filter_line(const Filter *filter, Block *block, bool lanes, int64_t
     return line;
 }
 
-Index filter_loop(const Filter *filter, Block **block, const char *name, int64_t begin, int64_t end, LoopKind kind)
-{
-    Arena *arena = filter->lower->arena;
-    if (end - begin == 1)
-        return index_constant(begin);
-    const Var *var = index_var_new(arena, name, begin, end - 1);
-    *block = &stmt_for(arena, *block, var, begin, end, 1, kind)->body;
-    return index_var(arena, var);
-}
-
 Index filter_at(const Filter *filter, const Index *digit, const int64_t *extent, uint32_t count)
 {
     Arena *arena = filter->lower->arena;

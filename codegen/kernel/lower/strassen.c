@@ -1,0 +1,289 @@
+/* Products by Strassen's form (strassen.h): the recipe, its cost, and the provider's row.
+ * Takes f32 products of rows in memory by a constant matrix, halves of whose depth are whole vectors and whose columns
+ * are pairs of equal panels of vectors.  Not with lower->exact: sums are of other products than the model's. */
+#include "kernel/lower/strassen.h"
+#include "passes/integers.h"
+
+#include <assert.h>
+#include <float.h>
+#include <string.h>
+
+enum { KNOB_HALF, KNOB_ROWS, KNOB_VECTORS };
+
+static const KnobSpec strassen_knobs[] = {
+    {"half", 1024, "rows of half a block, which the other half is added to"},
+    {"rows", 24, "whose sums stay in registers, at most"},
+    {"vectors", 5, "of columns whose sums stay in registers"},
+    {NULL, 0, NULL},
+};
+
+/* Rows of a block are of one image, or of one sequence: of a matrix alone they may be samples. */
+static bool takes_rows(const Quarters *q)
+{
+    const Shape *y = value_shape(q->lower->graph, q->con.node->out[0]);
+    if (!q->con.is_product)
+        return true;
+    return y->rank > 2 && q->rows == y->dim[y->rank - 2];
+}
+
+static bool takes_window(const Tiled *con)
+{
+    return con->taps_h == 1 && con->taps_w == 1 && con->stride_h == 1 && con->stride_w == 1 && !con->pad_top &&
+           !con->pad_left && con->in_h == con->out_h && con->in_w == con->out_w && !con->transposed;
+}
+
+static bool see(Lower *lower, Quarters *q)
+{
+    const Target *target = lower->target;
+    *q = (Quarters){.lower = lower, .lanes = target->lanes};
+    Tiled *con = &q->con;
+    if (target->dialect != DIALECT_VECTOR || lower->strip || q->lanes < 2 || !tiled_see(lower, con, 0))
+        return false;
+    if (con->phases != 1 || con->by_pixels || con->computed || con->pool || con->one_by_one || con->bundles != 1 ||
+        con->joined != 1 || con->lanes != q->lanes || !takes_window(con) ||
+        lower_has_other_windows(lower, lower->kernel) || integers_are_exact(lower->graph, con->node))
+        return false;
+    if (!con->packed || con->widened || con->source_count != 1 || con->weight_bytes != 4 || con->x_depth != 1 ||
+        con->block_depth != q->lanes || con->depth % (2 * q->lanes) ||
+        (con->out_h > 1 && con->x_h != con->out_w * con->x_w) ||
+        value_type(lower->graph, con->x_source)->dtype != DT_F32)
+        return false;
+    q->rows = con->out_h * con->out_w;
+    q->half_depth = con->depth / 2;
+    q->depth_vectors = q->half_depth / q->lanes;
+    q->lane = index_var_new(lower->arena, "lane", 0, q->lanes - 1);
+    return takes_rows(q);
+}
+
+/* Panels and register tiles: 14 x 2 of 32 registers, 6 x 2 of 16. */
+static bool set_panels(Quarters *q, const int64_t *asked)
+{
+    int64_t registers = q->lower->target->vector_registers, width = 2 * q->lanes;
+    int64_t first = asked[KNOB_VECTORS] > 0 ? asked[KNOB_VECTORS] : 2;
+    int64_t last = asked[KNOB_VECTORS] > 0 ? first : 5;
+    if (q->con.columns % width)
+        return false;
+    for (q->vectors = first; q->vectors <= last; q->vectors++) {
+        int64_t rows = (registers - 2) / q->vectors - 1;
+        if (q->vectors == 2)
+            rows = registers >= 32 ? 14 : 6;
+        q->most_rows = asked[KNOB_ROWS] > 0 ? asked[KNOB_ROWS] : rows;
+        q->pairs = q->con.columns / width / q->vectors;
+        if (q->con.columns / width % q->vectors == 0 && rows > 2 &&
+            lower_points_fit_registers(q->lower->target, q->most_rows, q->vectors))
+            return true;
+    }
+    return false;
+}
+
+/* The sums lie as the rows do, whose vectors or whose neighbours are near each other.  Rows should not be whole pages
+ * apart, which would crowd one set of the first level. */
+static void set_strides(Quarters *q)
+{
+    bool in_blocks = q->con.x_w == q->lanes;
+    int64_t depth = q->half_depth + (q->half_depth % 256 ? 0 : q->lanes);
+    q->row = in_blocks ? q->lanes : depth;
+    q->vector = in_blocks ? q->half * q->lanes : q->lanes;
+}
+
+static void set_half(Quarters *q, int64_t half)
+{
+    Arena *arena = q->lower->arena;
+    q->half = half;
+    q->blocks = ceil_div(q->rows, 2 * half);
+    set_strides(q);
+    q->block = index_var_new(arena, "rows", 0, q->blocks - 1);
+    q->pair = index_var_new(arena, "pair", 0, q->pairs - 1);
+}
+
+/* Cost: about how many cycles, beside those of the register tiles */
+
+#define STORE_CYCLES 2.6   /* of a vector that is loaded, added up and stored */
+#define NEAR_BYTES   256   /* a cycle, of weights for the first block, which come ahead of time ... */
+#define PASS_BYTES   64    /* ... and for each other one, from the third level */
+#define SPILL_BYTES  100   /* a cycle, of what a block keeps beyond the second level, for each pair of panels */
+#define FAR_LEVELS   4     /* of second levels, of which more bytes of weights come from far */
+#define FAR_BYTES    100   /* a cycle, of these, less what is hidden behind products */
+#define LEAST_GAIN   1.025 /* what gains less is not worth larger weights */
+#define MUCH_LESS    0.985 /* cycles, for which larger blocks are worth their memory ... */
+#define MOST_LEVELS  1.2   /* ... up to so many second levels */
+
+static double images_of(const Quarters *q)
+{
+    double images = 1;
+    for (uint32_t d = 0; d < q->con.outer_count; d++)
+        images *= (double)(q->con.outer[d]->high + 1);
+    return images;
+}
+
+static double beyond(double bytes, double room)
+{
+    return bytes > room ? bytes - room : 0;
+}
+
+static double kept_bytes(const Quarters *q)
+{
+    return 4.0 * STRASSEN_PRODUCTS * (double)(quarters_sums(q) + q->half * q->vectors * q->lanes);
+}
+
+static double cost_of(const Quarters *q)
+{
+    const Target *target = q->lower->target;
+    double products = STRASSEN_PRODUCTS, half = (double)q->half, panels = (double)(q->pairs * q->vectors);
+    double weights = products * 4.0 * (double)(q->half_depth * q->con.columns / 2), start_and_store = 1.5;
+    double steps = products * half * panels * ((double)q->half_depth / 2 + start_and_store);
+    double stores = products * half * (double)q->depth_vectors + (products + 2 * STRASSEN_QUARTERS) * half * panels;
+    double spills = beyond(kept_bytes(q), 0.75 * target->l2_bytes) * (double)q->pairs / SPILL_BYTES;
+    double blocks = images_of(q) * (double)q->blocks;
+    double cycles = blocks * (steps + stores * STORE_CYCLES + spills) + (blocks - 1) * weights / PASS_BYTES +
+                    weights / NEAR_BYTES + beyond(weights, FAR_LEVELS * target->l2_bytes) / FAR_BYTES;
+    return LEAST_GAIN * cycles;
+}
+
+/* The recipe */
+
+/* The cheapest blocks, smaller ones first. */
+static bool choose(Quarters *q, const int64_t *asked)
+{
+    Quarters best = {.half = 0};
+    double least_cost = DBL_MAX;
+    if (!set_panels(q, asked))
+        return false;
+    for (int64_t blocks = asked[KNOB_HALF] > 0 ? 1 : ceil_div(q->rows, 2 * q->most_rows); blocks > 0; blocks--) {
+        Quarters with = *q;
+        set_half(&with, asked[KNOB_HALF] > 0 ? asked[KNOB_HALF] : ceil_div(q->rows, 2 * blocks));
+        double cost = cost_of(&with);
+        if (cost >= MUCH_LESS * least_cost ||
+            (best.half && kept_bytes(&with) > MOST_LEVELS * q->lower->target->l2_bytes))
+            continue;
+        best = with;
+        least_cost = cost;
+    }
+    *q = best;
+    return best.half > 0 && best.rows > best.half;
+}
+
+static void plan_scratch(Quarters *q, Recipe *recipe)
+{
+    static const char *const name[QUARTERS_PIECES] = {"sums", "products"};
+    int64_t elements[QUARTERS_PIECES] = {quarters_sums(q), q->half * q->vectors * q->lanes};
+    bool several = q->blocks > 1 || images_of(q) > 1; /* which threads share out */
+    for (uint32_t i = 0; i < QUARTERS_PIECES; i++)
+        q->piece[i] = recipe_scratch(q->lower, recipe, name[i], DT_F32, STRASSEN_PRODUCTS * elements[i],
+                                     several || i != QUARTERS_SUMS);
+}
+
+static bool plan(Lower *lower, Quarters *q, Recipe *recipe)
+{
+    const int64_t *asked = recipe->knob;
+    if (asked[KNOB_HALF] == 0 || asked[KNOB_ROWS] == 0 || asked[KNOB_VECTORS] == 0 || !see(lower, q) ||
+        !choose(q, asked))
+        return false;
+    plan_scratch(q, recipe);
+    return true;
+}
+
+static bool strassen_offers(Lower *lower, const Kernel *kernel, Recipe *recipe)
+{
+    Quarters q;
+    (void)kernel;
+    if (lower->exact || !plan(lower, &q, recipe))
+        return false;
+    recipe->knob[KNOB_HALF] = q.half;
+    recipe->knob[KNOB_ROWS] = q.most_rows;
+    recipe->knob[KNOB_VECTORS] = q.vectors;
+    return true;
+}
+
+static double strassen_cost(const Lower *lower, const Kernel *kernel, const Recipe *recipe)
+{
+    Lower copy = *lower;
+    Recipe same = *recipe;
+    Quarters q;
+    (void)kernel;
+    if (lower->lean)
+        return DBL_MAX;
+    bool offered = plan(&copy, &q, &same);
+    assert(offered && "what was offered is offered again");
+    (void)offered;
+    return cost_of(&q);
+}
+
+/* Quarters of the constant, [pair][half of the depth][left, right][depth][column], of which the array has sums. */
+static uint32_t pack_weights(const Quarters *q)
+{
+    const ConstantSource *source = &q->con.source[0];
+    int64_t width = q->vectors * q->lanes;
+    int64_t extent[] = {q->pairs, 2, 2, q->depth_vectors, q->lanes, width};
+    int64_t stride[] = {2 * width * source->column,
+                        q->depth_vectors * source->block,
+                        width * source->column,
+                        source->block,
+                        source->depth,
+                        source->column};
+    Packing packing;
+    memset(&packing, 0, sizeof packing); /* compared as bytes */
+    packing.rank = 6;
+    packing.quarter = q->half_depth * width;
+    packing.start = source->start;
+    memcpy(packing.extent, extent, sizeof extent);
+    memcpy(packing.stride, stride, sizeof stride);
+    return lower_weights(q->lower, source->value, &packing, STRASSEN_PRODUCTS * q->pairs * packing.quarter);
+}
+
+static void products(const Quarters *q, Block *block)
+{
+    PointProducts products = {.lower = q->lower,
+                              .lane = q->lane,
+                              .points = STRASSEN_PRODUCTS,
+                              .depth = q->half_depth,
+                              .rows = q->half,
+                              .row = q->row,
+                              .vector = q->vector,
+                              .point = quarters_sums(q),
+                              .most_rows = q->most_rows,
+                              .from = lower_scratch(q->lower, q->piece[QUARTERS_SUMS]),
+                              .to = lower_scratch(q->lower, q->piece[QUARTERS_PRODUCTS]),
+                              .panel = q->pair,
+                              .panels = q->pairs,
+                              .vectors = q->vectors,
+                              .weights = q->weights};
+    lower_point_products(&products, block);
+}
+
+static Block *loop_over(const Quarters *q, Block *block, const Var *var)
+{
+    return var->high > 0 ? &stmt_for(q->lower->arena, block, var, 0, var->high + 1, 1, LOOP_PARALLEL)->body : block;
+}
+
+static void strassen_lower(Lower *lower)
+{
+    Quarters q;
+    Recipe recipe = recipe_to_plan(&lower->kernel->recipe);
+    bool offered = plan(lower, &q, &recipe);
+    assert(offered && "what was offered is offered again");
+    (void)offered;
+    Tiled *con = &q.con;
+    con->x = lower_buffer(lower, con->x_source, false);
+    con->x_base = index_add(lower->arena, con->x_base, index_constant(-lower->kernel->buffer[con->x].begin));
+    q.weights = pack_weights(&q);
+
+    Block *block = lower->block;
+    for (uint32_t d = 0; d < con->outer_count; d++)
+        block = loop_over(&q, block, con->outer[d]);
+    block = loop_over(&q, block, q.block);
+    quarters_of_rows(&q, block);
+    block = loop_over(&q, block, q.pair);
+    products(&q, block);
+    quarters_results(&q, block);
+}
+
+const Provider provider_strassen = {
+    .name = "strassen",
+    .doc = "fewer products: seven of quarters of matrices in place of eight",
+    .knob = strassen_knobs,
+    .forms = 1u << FORM_CONTRACTION,
+    .offers = strassen_offers,
+    .cost = strassen_cost,
+    .lower = strassen_lower,
+};
