@@ -16,7 +16,7 @@ OWN = {  # the words of each library: modules, and the types that they serve
     "libnnc-passes.a": "constant extremes grad integers layout pass remat rewrite rounds simplify widen",
     "libnnc-plan.a": "columns nnc plan runs sort",  # nnc: the allocator of that name
     "libnnc-codegen.a": "backend blas winograd block blocked carried constants crosswise cuda deal depthwise dots emit entry expr filter fit flow fuser gradient harness helper index inplace join judge keep kernel late layouts lower memory order outer owners pairs parts prelude print "
-                        "program provider reach recipe residues schedule share sharing snippet sorting source stage state step stmt strip target tiled tune unit windows",
+                        "program provider quarters reach recipe residues schedule share sharing snippet sorting source stage state step stmt strassen strip target tiled tune unit windows",
     "libnnc-text.a": "build const lex nnc parse printer",
     "libnnc-onnx.a": "export onnx wire",
     "libnnc-formats.a": "npy npz pnm safetensors weights",

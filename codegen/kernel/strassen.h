@@ -20,7 +20,7 @@ typedef struct Strassen { /* 1, -1 or 0 */
         result[STRASSEN_QUARTERS][STRASSEN_PRODUCTS];
 } Strassen;
 
-extern const Strassen strassen;
+extern const Strassen strassen_form;
 
 /* The sums for the second operand of each product, from its quarters of so many elements each, which lie one behind the
  * other, as the sums then do.  Each is rounded once. */

@@ -150,6 +150,12 @@ def layers(cases):
               "r = conv2d(i32(h), w, pad = 1)", {"u": u, "w": w})
 
 
+def sequence(cases):
+    """Sums just below 2^24, of rows that Strassen's algorithm would take: those of quarters would be beyond it."""
+    x, w = whole("u8", 1, 128, 512) | 249, DRAW.integers(120, 128, (512, 512)).astype(np.int32)
+    cases.add("sequence", [x], (x[0].astype(np.int64) @ w).astype(np.int32)[None], "r = i32(x) @ w", {"w": w})
+
+
 def casts(cases):
     ends = [e + d for low, high in ENDS.values() for e in (low, high) for d in (-1.5, -1, -0.5, 0, 0.5, 1, 1.5)]
     x = np.array([*ends, np.nan, np.inf, -np.inf, 1e20, -1e20, -0.0, 2147483520, 2147483648], np.float32)
@@ -163,6 +169,7 @@ def make():
     convolutions(cases)
     pairs(cases)
     layers(cases)
+    sequence(cases)
     casts(cases)
     return cases
 

@@ -46,12 +46,14 @@ VALUES = {
     "images": [0, 1, 2, 3, 6, HUGE],
     "lines": [0, 1, 2, 3, 9, 10, HUGE],
     "transposes": [None, 0, 1, 2],
+    "half": [0, 1, 2, 3, 4, 5, 9, HUGE],
     "results": [0, 1, 2, 3, 4, 5, 6, HUGE],
 }
 TILED = ["pixels", "vectors", "chunk", "rounds", "rows", "transposes"]
 DEPTHWISE = ["pixels", "outputs", "channels", "width", "held", "framed"]
 GRADIENT = ["height", "vectors", "taps", "images", "lines"]
 WINOGRAD = ["results", "height", "pixels", "vectors"]
+STRASSEN = ["half", "pixels", "vectors"]
 PAIRS = ["pixels", "vectors", "lines"]
 CASES = {  # what the marked node is, with MARK where the mark stands: (provider, knobs, text)
     "pairs_product": ("pairs", PAIRS, """graph g(x: u8[27, 33]) -> (y: f32[27, 20]) {
@@ -181,6 +183,18 @@ CASES = {  # what the marked node is, with MARK where the mark stands: (provider
     "winograd_odd": ("winograd", WINOGRAD, """graph g(x: f32[2, 5, 6, 7]) -> (y: f32[2, 19, 7, 5]) {
     param w: f32[19, 5, 3, 3] = he_normal(seed = 1)
     y = conv2d(x, w, pad = [2, 0, 1, 0]) MARK
+}"""),
+    "strassen": ("strassen", STRASSEN, """graph g(x: f32[2, 9, 64], r: f32[2, 9, 192]) -> (y: f32[2, 9, 192]) {
+    param w: f32[64, 192] = he_normal(seed = 1)
+    c = matmul(x, w) MARK
+    y = relu(c + r)
+}"""),
+    "strassen_image": ("strassen", STRASSEN, """graph g(x: f32[1, 3, 5, 5]) -> (y: f32[1, 192, 5, 5]) {
+    param u: f32[32, 3, 1, 1] = he_normal(seed = 1)
+    param w: f32[192, 32, 1, 1] = he_normal(seed = 2)
+    param b: f32[192] = he_normal(seed = 3)
+    c = conv2d(conv2d(x, u), w, b) MARK
+    y = exp(c)
 }"""),
     "gradient": ("gradient", GRADIENT, """graph g(x: f32[6, 32, 9, 7], d: f32[6, 48, 9, 7]) -> (y: f32[48, 32, 3, 3]) {
     w = conv2d_weight_gradient(x, d, size = [3, 3], pad = 1) MARK

@@ -76,8 +76,9 @@ static void step(const Products *s, Block *block, const Depth *depth, Index c)
     lower_outer_product(s->lower, block, &product);
 }
 
-/* The weights of the next point are fetched while these are used, a share by each register tile: where these are few
- * some lines at every step, for as many at once as a vector has would keep loads waiting; else some at every vector. */
+/* The weights of the next point are fetched while these are used, a share by each register tile: where shares are large
+ * some lines at every step, for as many at once as a vector has would keep loads waiting; else some at every vector.
+ * What is left out would be waited for, so shares are rounded up, and overlap. */
 typedef struct Prefetch {
     Index next;                 /* where the share starts */
     int64_t at_step, at_vector; /* lines */
@@ -87,21 +88,22 @@ static Prefetch plan_prefetch(const Products *s, Block *block)
 {
     const PointProducts *p = s->p;
     Arena *arena = s->arena;
-    int64_t width = p->vectors * s->lanes, all = p->depth * width, lines = width / LINE;
-    int64_t last = (p->points * p->panels - 1) * all;
-    Prefetch ahead = {.at_step = lines / s->tiles};
-    ahead.at_vector = ahead.at_step ? 0 : s->lanes * lines / s->tiles;
-    if (s->lower->target->dialect != DIALECT_VECTOR || p->depth < s->lanes)
+    int64_t width = p->vectors * s->lanes, all = p->depth * width, vectors = p->depth / s->lanes;
+    if (s->lower->target->dialect != DIALECT_VECTOR || !vectors)
         return (Prefetch){.next = index_constant(0)};
+    int64_t share = ceil_div(all / LINE, s->tiles), at_vector = ceil_div(share, vectors);
+    Prefetch ahead = {.at_step = at_vector >= s->lanes ? ceil_div(at_vector, s->lanes) : 0};
+    ahead.at_vector = ahead.at_step ? 0 : at_vector;
+    int64_t fetched = vectors * (ahead.at_vector + s->lanes * ahead.at_step) * LINE;
+    int64_t last = most(0, p->points * p->panels * all - fetched);
     Index next = index_scale(arena, index_var(arena, p->panel), p->points);
     next = index_scale(arena, index_add(arena, index_add(arena, next, s->point), index_constant(1)), all);
+    next = index_add(arena, next, index_scale(arena, s->number, share * LINE));
     const Local *local = lower_local(s->lower, "next", DT_I64, false);
     stmt_local(arena, block, local,
                expr_word(arena, WORD_MIN, DT_I64, expr_index(arena, DT_I64, next),
                          expr_number(arena, DT_I64, (double)last), NULL));
-    int64_t steps = p->depth / s->lanes * (ahead.at_vector + s->lanes * ahead.at_step);
-    ahead.next = index_add(arena, index_data(arena, expr_local(arena, local), 0, last),
-                           index_scale(arena, s->number, steps * LINE));
+    ahead.next = index_data(arena, expr_local(arena, local), 0, last);
     return ahead;
 }
 

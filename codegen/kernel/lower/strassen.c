@@ -8,22 +8,24 @@
 #include <float.h>
 #include <string.h>
 
-enum { KNOB_HALF, KNOB_ROWS, KNOB_VECTORS };
+enum { KNOB_HALF, KNOB_PIXELS, KNOB_VECTORS };
 
 static const KnobSpec strassen_knobs[] = {
     {"half", 1024, "rows of half a block, which the other half is added to"},
-    {"rows", 24, "whose sums stay in registers, at most"},
+    {"pixels", 24, "rows of a matrix, or pixels, whose sums stay in registers, at most"},
     {"vectors", 5, "of columns whose sums stay in registers"},
     {NULL, 0, NULL},
 };
 
-/* Rows of a block are of one image, or of one sequence: of a matrix alone they may be samples. */
-static bool takes_rows(const Quarters *q)
+/* Rows of a block are of one image, or of one sequence: those of a matrix alone may be samples. */
+static bool see_samples(Quarters *q)
 {
     const Shape *y = value_shape(q->lower->graph, q->con.node->out[0]);
-    if (!q->con.is_product)
-        return true;
-    return y->rank > 2 && q->rows == y->dim[y->rank - 2];
+    int64_t all = q->con.out_h * q->con.out_w;
+    q->rows = q->con.is_product && y->rank > 2 ? y->dim[y->rank - 2] : all;
+    q->samples = all / most(1, q->rows);
+    q->sample = index_var_new(q->lower->arena, "sample", 0, q->samples - 1);
+    return (!q->con.is_product || y->rank > 2) && q->rows > 1 && q->samples * q->rows == all;
 }
 
 static bool takes_window(const Tiled *con)
@@ -48,29 +50,27 @@ static bool see(Lower *lower, Quarters *q)
         (con->out_h > 1 && con->x_h != con->out_w * con->x_w) ||
         value_type(lower->graph, con->x_source)->dtype != DT_F32)
         return false;
-    q->rows = con->out_h * con->out_w;
     q->half_depth = con->depth / 2;
     q->depth_vectors = q->half_depth / q->lanes;
     q->lane = index_var_new(lower->arena, "lane", 0, q->lanes - 1);
-    return takes_rows(q);
+    return see_samples(q);
 }
 
-/* Panels and register tiles: 14 x 2 of 32 registers, 6 x 2 of 16. */
+/* Panels and register tiles, the fastest that divide the columns evenly: 14 rows by 2 vectors of 32 registers, 4 by 3
+ * or 6 by 2 of 16. */
 static bool set_panels(Quarters *q, const int64_t *asked)
 {
-    int64_t registers = q->lower->target->vector_registers, width = 2 * q->lanes;
-    int64_t first = asked[KNOB_VECTORS] > 0 ? asked[KNOB_VECTORS] : 2;
-    int64_t last = asked[KNOB_VECTORS] > 0 ? first : 5;
-    if (q->con.columns % width)
-        return false;
-    for (q->vectors = first; q->vectors <= last; q->vectors++) {
-        int64_t rows = (registers - 2) / q->vectors - 1;
-        if (q->vectors == 2)
-            rows = registers >= 32 ? 14 : 6;
-        q->most_rows = asked[KNOB_ROWS] > 0 ? asked[KNOB_ROWS] : rows;
-        q->pairs = q->con.columns / width / q->vectors;
-        if (q->con.columns / width % q->vectors == 0 && rows > 2 &&
-            lower_points_fit_registers(q->lower->target, q->most_rows, q->vectors))
+    static const int64_t of_32[][2] = {{14, 2}, {9, 3}, {6, 4}, {5, 5}}, of_16[][2] = {{4, 3}, {6, 2}};
+    const Target *target = q->lower->target;
+    bool many = target->vector_registers >= 32;
+    const int64_t(*tile)[2] = many ? of_32 : of_16;
+    for (size_t i = 0; i < (many ? sizeof of_32 : sizeof of_16) / sizeof *tile; i++) {
+        int64_t width = 2 * tile[i][1] * q->lanes;
+        bool wanted = asked[KNOB_VECTORS] == KNOB_FREE || asked[KNOB_VECTORS] == tile[i][1];
+        q->most_rows = asked[KNOB_PIXELS] > 0 ? asked[KNOB_PIXELS] : tile[i][0];
+        q->vectors = tile[i][1];
+        q->pairs = q->con.columns / width;
+        if (wanted && q->con.columns % width == 0 && lower_points_fit_registers(target, q->most_rows, q->vectors))
             return true;
     }
     return false;
@@ -80,10 +80,10 @@ static bool set_panels(Quarters *q, const int64_t *asked)
  * apart, which would crowd one set of the first level. */
 static void set_strides(Quarters *q)
 {
-    bool in_blocks = q->con.x_w == q->lanes;
+    q->in_blocks = !q->con.is_product && q->con.x_w == q->lanes;
     int64_t depth = q->half_depth + (q->half_depth % 256 ? 0 : q->lanes);
-    q->row = in_blocks ? q->lanes : depth;
-    q->vector = in_blocks ? q->half * q->lanes : q->lanes;
+    q->row = q->in_blocks ? q->lanes : depth;
+    q->vector = q->in_blocks ? q->half * q->lanes : q->lanes;
 }
 
 static void set_half(Quarters *q, int64_t half)
@@ -104,13 +104,12 @@ static void set_half(Quarters *q, int64_t half)
 #define SPILL_BYTES  100   /* a cycle, of what a block keeps beyond the second level, for each pair of panels */
 #define FAR_LEVELS   4     /* of second levels, of which more bytes of weights come from far */
 #define FAR_BYTES    100   /* a cycle, of these, less what is hidden behind products */
-#define LEAST_GAIN   1.025 /* what gains less is not worth larger weights */
 #define MUCH_LESS    0.985 /* cycles, for which larger blocks are worth their memory ... */
 #define MOST_LEVELS  1.2   /* ... up to so many second levels */
 
 static double images_of(const Quarters *q)
 {
-    double images = 1;
+    double images = (double)q->samples;
     for (uint32_t d = 0; d < q->con.outer_count; d++)
         images *= (double)(q->con.outer[d]->high + 1);
     return images;
@@ -135,9 +134,8 @@ static double cost_of(const Quarters *q)
     double stores = products * half * (double)q->depth_vectors + (products + 2 * STRASSEN_QUARTERS) * half * panels;
     double spills = beyond(kept_bytes(q), 0.75 * target->l2_bytes) * (double)q->pairs / SPILL_BYTES;
     double blocks = images_of(q) * (double)q->blocks;
-    double cycles = blocks * (steps + stores * STORE_CYCLES + spills) + (blocks - 1) * weights / PASS_BYTES +
-                    weights / NEAR_BYTES + beyond(weights, FAR_LEVELS * target->l2_bytes) / FAR_BYTES;
-    return LEAST_GAIN * cycles;
+    return blocks * (steps + stores * STORE_CYCLES + spills) + (blocks - 1) * weights / PASS_BYTES +
+           weights / NEAR_BYTES + beyond(weights, FAR_LEVELS * target->l2_bytes) / FAR_BYTES;
 }
 
 /* The recipe */
@@ -147,7 +145,7 @@ static bool choose(Quarters *q, const int64_t *asked)
 {
     Quarters best = {.half = 0};
     double least_cost = DBL_MAX;
-    if (!set_panels(q, asked))
+    if (!set_panels(q, asked) || asked[KNOB_HALF] > ceil_div(q->rows, 2))
         return false;
     for (int64_t blocks = asked[KNOB_HALF] > 0 ? 1 : ceil_div(q->rows, 2 * q->most_rows); blocks > 0; blocks--) {
         Quarters with = *q;
@@ -160,7 +158,7 @@ static bool choose(Quarters *q, const int64_t *asked)
         least_cost = cost;
     }
     *q = best;
-    return best.half > 0 && best.rows > best.half;
+    return best.half > 0;
 }
 
 static void plan_scratch(Quarters *q, Recipe *recipe)
@@ -176,7 +174,7 @@ static void plan_scratch(Quarters *q, Recipe *recipe)
 static bool plan(Lower *lower, Quarters *q, Recipe *recipe)
 {
     const int64_t *asked = recipe->knob;
-    if (asked[KNOB_HALF] == 0 || asked[KNOB_ROWS] == 0 || asked[KNOB_VECTORS] == 0 || !see(lower, q) ||
+    if (asked[KNOB_HALF] == 0 || asked[KNOB_PIXELS] == 0 || asked[KNOB_VECTORS] == 0 || !see(lower, q) ||
         !choose(q, asked))
         return false;
     plan_scratch(q, recipe);
@@ -190,7 +188,7 @@ static bool strassen_offers(Lower *lower, const Kernel *kernel, Recipe *recipe)
     if (lower->exact || !plan(lower, &q, recipe))
         return false;
     recipe->knob[KNOB_HALF] = q.half;
-    recipe->knob[KNOB_ROWS] = q.most_rows;
+    recipe->knob[KNOB_PIXELS] = q.most_rows;
     recipe->knob[KNOB_VECTORS] = q.vectors;
     return true;
 }
@@ -271,6 +269,7 @@ static void strassen_lower(Lower *lower)
     Block *block = lower->block;
     for (uint32_t d = 0; d < con->outer_count; d++)
         block = loop_over(&q, block, con->outer[d]);
+    block = loop_over(&q, block, q.sample);
     block = loop_over(&q, block, q.block);
     quarters_of_rows(&q, block);
     block = loop_over(&q, block, q.pair);

@@ -26,13 +26,14 @@ enum { QUARTERS_SUMS, QUARTERS_PRODUCTS, QUARTERS_PIECES }; /* of scratch */
 
 typedef struct Quarters {
     Lower *lower;
-    Tiled con; /* what the contraction is to tiles: rows are its pixels */
-    int64_t lanes, rows;
+    Tiled con;                         /* what the contraction is to tiles: rows are its pixels */
+    int64_t lanes, rows, samples;      /* rows of each sample of the batch */
     int64_t half_depth, depth_vectors; /* of half the depth */
-    const Var *lane, *block, *pair;    /* of rows, of panels */
+    const Var *lane, *sample, *block, *pair;
 
     /* What the recipe says */
     int64_t half, blocks;   /* rows of half a block; blocks */
+    bool in_blocks;         /* rows of a vector of the depth are neighbours in memory, and of the sums */
     int64_t row, vector;    /* from one row of the sums for a product to the next, from one vector */
     int64_t most_rows;      /* of a register tile */
     int64_t vectors, pairs; /* of a panel; of panels */
@@ -43,7 +44,7 @@ typedef struct Quarters {
 /* Elements of the sums for a product. */
 static inline int64_t quarters_sums(const Quarters *q)
 {
-    return q->row > q->vector ? q->half * q->row : q->depth_vectors * q->vector;
+    return q->in_blocks ? q->depth_vectors * q->vector : q->half * q->row;
 }
 
 /* strassen_body.c: what stands before and behind the products of a block. */

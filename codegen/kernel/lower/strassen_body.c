@@ -52,13 +52,20 @@ static Index first_row(const Quarters *q)
     return index_scale(q->lower->arena, index_var(q->lower->arena, q->block), 2 * q->half);
 }
 
+/* Of a sample's row, among those of all. */
+static Index pixel_of(const Quarters *q, Index row)
+{
+    Arena *arena = q->lower->arena;
+    return index_add(arena, index_scale(arena, index_var(arena, q->sample), q->rows), row);
+}
+
 /* The vector of a row and of a block of the depth; zeros behind the last row. */
 static const Expr *operand(const Quarters *q, Index row, Index depth)
 {
     const Tiled *con = &q->con;
     Arena *arena = q->lower->arena;
     Index at = index_substitute(arena, con->x_base, con->block, depth);
-    at = index_add(arena, at, index_scale(arena, row, con->x_w));
+    at = index_add(arena, at, index_scale(arena, pixel_of(q, row), con->x_w));
     at = index_add(arena, at, index_var(arena, q->lane));
     const Expr *load = expr_load(arena, DT_F32, con->x, at);
     bool padded = q->rows % (2 * q->half) != 0;
@@ -71,12 +78,12 @@ void quarters_of_rows(const Quarters *q, Block *block)
     Arena *arena = lower->arena;
     uint32_t sums = lower_scratch(lower, q->piece[QUARTERS_SUMS]);
     Index row, vector;
-    if (q->row > q->vector) {
-        row = lower_point_loop(lower, &block, "r", 0, q->half, LOOP_PARALLEL);
-        vector = lower_point_loop(lower, &block, "block", 0, q->depth_vectors, LOOP_ROLLED);
-    } else {
+    if (q->in_blocks) {
         vector = lower_point_loop(lower, &block, "block", 0, q->depth_vectors, LOOP_PARALLEL);
         row = lower_point_loop(lower, &block, "r", 0, q->half, LOOP_ROLLED);
+    } else {
+        row = lower_point_loop(lower, &block, "r", 0, q->half, LOOP_PARALLEL);
+        vector = lower_point_loop(lower, &block, "block", 0, q->depth_vectors, LOOP_ROLLED);
     }
     block = &stmt_lanes(arena, block, q->lane, (uint32_t)q->lanes)->body;
     const Local *quarter = lower_registers(lower, "d", DT_F32, true, 1, STRASSEN_QUARTERS);
@@ -88,7 +95,7 @@ void quarters_of_rows(const Quarters *q, Block *block)
     }
     for (int p = 0; p < STRASSEN_PRODUCTS; p++)
         stmt_store(arena, block, sums, sum_at(q, p, row, vector),
-                   signed_sum(q, strassen.first[p], STRASSEN_QUARTERS, quarter));
+                   signed_sum(q, strassen_form.first[p], STRASSEN_QUARTERS, quarter));
 }
 
 /* Quarters of the result, in the place of the first products. */
@@ -107,7 +114,7 @@ static void add_products(const Quarters *q, Block *block, uint32_t products)
     }
     for (int i = 0; i < STRASSEN_QUARTERS; i++)
         stmt_store(arena, block, products, product_at(q, vector, index_constant(i), row),
-                   signed_sum(q, strassen.result[i], STRASSEN_PRODUCTS, product));
+                   signed_sum(q, strassen_form.result[i], STRASSEN_PRODUCTS, product));
 }
 
 /* The rows of a half of a block that there are. */
@@ -147,7 +154,7 @@ static void finish_rows(const Quarters *q, Block *block, uint32_t products)
     if (node->in_count > 2)
         value = expr_word(arena, WORD_ADD, DT_F32, value, lower_value(lower, node->in[2], &column), NULL);
     stmt_local(arena, block, y, value);
-    tiled_position(&q->con, row, column, position);
+    tiled_position(&q->con, pixel_of(q, row), column, position);
     lower->bound[node->out[0]] = expr_local(arena, y);
     lower_stores(lower, position);
     lower->bound[node->out[0]] = NULL;
