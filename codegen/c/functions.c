@@ -1,4 +1,6 @@
 /* The kernels of NAME.c as functions; those of equal text share one. */
+#include <string.h>
+
 #include "c/unit.h"
 
 /* In memory that several share, under a type by which a compiler tells them apart: not bytes, which may be anything. */
@@ -138,7 +140,8 @@ void unit_print_functions(Text *out, Unit *unit)
         /* side by side with others, only those of one type: see NNC_APART */
         const Kernel *kernel = &function->entry->memory.kernel[function->kernel];
         bool apart = unit_has_apart(unit) && (has_many(unit) || has_other_type(function->entry, kernel, DT_F32));
-        text_printf(out, "%s%s" STR_FMT, f ? "\n" : "", apart ? "NNC_APART " : "", STR_ARG(text));
+        bool said = !strncmp(text.ptr, "NNC_APART", strlen("NNC_APART")); /* of held addresses */
+        text_printf(out, "%s%s" STR_FMT, f ? "\n" : "", apart && !said ? "NNC_APART\n" : "", STR_ARG(text));
         if (function->part.len)
             unit_print_part(out, unit, function, &names);
     }

@@ -242,10 +242,8 @@ void prelude_print(Text *out, const Target *target, const PreludeNeeds *needs)
                           "minutes. */\n"
                           "#if defined(__GNUC__)\n"
                           "#define NNC_HELD(address) __asm__(\"\" : \"+r\"(address))\n"
-                          "#define NNC_APART __attribute__((noinline))\n"
                           "#else\n"
                           "#define NNC_HELD(address) ((void)0)\n"
-                          "#define NNC_APART\n"
                           "#endif\n\n"));
     if (needs->in_order)
         text_str(

@@ -45,7 +45,7 @@ void emit_source(const Program *program, Text *out)
                 "%s.h\"\n\n"
                 "#ifdef __cplusplus\n#define NNC_RESTRICT\n#else\n#define NNC_RESTRICT restrict\n#endif\n\n",
                 STR_ARG(program_common_name(program)), program->whole ? "_versions" : "");
-    if (unit_has_apart(&unit))
+    if (unit_has_apart(&unit) || unit.needs.held)
         text_str(out, str_from(apart_text));
     source_start_needs(program, &unit.needs, &arena);
     prelude_print(out, program->options.target, &unit.needs);

@@ -8,7 +8,8 @@
 
 /* How loops and branches run. */
 typedef struct Scenario {
-    uint32_t rounds;       /* of every loop */
+    uint32_t rounds;       /* of the loops of some levels, ... */
+    uint32_t level;        /* ... from this one on, 0 outermost; each other one has one round */
     uint32_t pick, picked; /* branches in turns, from this one on; how many have been picked */
     bool exact;            /* loops run as often as they will, where that is known, and only addresses are followed */
 } Scenario;

@@ -1,6 +1,8 @@
 /* The judge runs the steps: loops for some rounds, branches in turns, with what is passed where it points to then. */
+#include <assert.h>
 #include <string.h>
 
+#include "base/number.h"
 #include "ops/meaning.h"
 #include "storage/flow.h"
 #include "storage/judge.h"
@@ -231,19 +233,40 @@ static bool run_exactly(Judge *judge, const Region *loop, int64_t rounds)
     return good;
 }
 
+#define MOST_LEVELS 3 /* of loops within one another, all of which run several rounds */
+
+/* Loops that a region is inside of, itself among them. */
+static uint32_t loops_around(const Regions *regions, uint32_t region)
+{
+    uint32_t count = 0;
+    for (uint32_t r = region; r != NONE; r = regions->at[r].outer)
+        count += regions->at[r].kind == REGION_LOOP;
+    return count;
+}
+
+/* Are several rounds of the loop run, and its test after the last one, too?  Of all others one is. */
+static bool runs_several(const Memory *memory, const Scenario *scenario, uint32_t loop)
+{
+    uint32_t level = loops_around(memory->regions, loop) - 1;
+    return level >= scenario->level && level < scenario->level + MOST_LEVELS;
+}
+
 static bool run_loop(Judge *judge, uint32_t step, uint32_t *after)
 {
-    const Region loop = judge->memory->regions->at[region_after(judge, REGION_LOOP, step)];
+    uint32_t region = region_after(judge, REGION_LOOP, step);
+    const Region loop = judge->memory->regions->at[region];
     const Node *begin = flow_node(judge, step);
     bool tests_first = loop.test != NONE, good = true;
-    uint32_t rounds = tests_first || judge->scenario.rounds ? judge->scenario.rounds : 1;
+    bool several = runs_several(judge->memory, &judge->scenario, region);
+    uint32_t rounds = several ? judge->scenario.rounds : (uint32_t)least(judge->scenario.rounds, 1);
+    rounds = tests_first || rounds ? rounds : 1;
     *after = loop.end + 1;
     pass_on(judge, begin->out, begin->in, begin->out_count);
     if (judge->scenario.exact && !tests_first && !flow_tests(flow_node(judge, loop.end)))
         return run_exactly(judge, &loop, flow_most_rounds(begin));
     for (uint32_t round = 0; round < rounds && good; round++)
         good = run_round(judge, &loop);
-    return good && (!tests_first || run_steps(judge, step + 1, loop.test));
+    return good && (!tests_first || (!several && rounds) || run_steps(judge, step + 1, loop.test));
 }
 
 static bool run_branches(Judge *judge, uint32_t step, uint32_t *after)
@@ -289,22 +312,24 @@ static bool run_steps(Judge *judge, uint32_t from, uint32_t end)
 }
 
 /* How many contents there are at most. */
-static uint32_t most_contents(const Memory *memory, uint32_t rounds)
+static uint32_t most_contents(const Memory *memory, const Scenario *scenario)
 {
     uint64_t most = memory->storage.count;
     for (uint32_t k = 0; memory->regions && k < memory->kernel_count; k++) {
         uint64_t times = 1;
         for (uint32_t r = memory->regions->of[k]; r != NONE; r = memory->regions->at[r].outer)
-            times *= memory->regions->at[r].kind == REGION_LOOP ? rounds + 1 : 1;
+            if (memory->regions->at[r].kind == REGION_LOOP && runs_several(memory, scenario, r))
+                times *= scenario->rounds + 1;
         most += times * (memory->kernel[k].there ? 1 : memory->kernel[k].buffer_count);
     }
+    assert(most < UINT32_MAX && "a few rounds of a few levels");
     return (uint32_t)most;
 }
 
 static bool judge_scenario(const Memory *memory, Scenario scenario, Str *message)
 {
     Arena scratch = {0};
-    uint32_t contents = most_contents(memory, scenario.rounds);
+    uint32_t contents = most_contents(memory, &scenario);
     Judge judge = {.memory = memory,
                    .message = message,
                    .owners = owners_new(&scratch, contents),
@@ -337,14 +362,24 @@ static bool counts_rounds(const Memory *memory)
     return counts;
 }
 
+/* The level from which on several rounds are run last. */
+static uint32_t last_level(const Memory *memory)
+{
+    uint32_t deepest = 0;
+    for (uint32_t r = 1; memory->regions && r < memory->regions->count; r++)
+        deepest = (uint32_t)most(deepest, loops_around(memory->regions, r));
+    return deepest > MOST_LEVELS ? deepest - MOST_LEVELS : 0;
+}
+
 bool memory_judge(const Memory *memory, Arena *scratch, Str *message)
 {
     bool good = true;
     (void)scratch;
     if (memory->regions && counts_rounds(memory))
         good = judge_scenario(memory, (Scenario){.rounds = 1, .exact = true}, message);
-    for (uint32_t rounds = 0; good && rounds <= (memory->regions ? MOST_ROUNDS : 0); rounds++)
-        for (uint32_t pick = 0; good && pick < (memory->regions ? MOST_PICKS : 1); pick++)
-            good = judge_scenario(memory, (Scenario){.rounds = rounds, .pick = pick}, message);
+    for (uint32_t level = 0, last = last_level(memory); good && level <= last; level++)
+        for (uint32_t rounds = 0; good && rounds <= (memory->regions ? MOST_ROUNDS : 0); rounds++)
+            for (uint32_t pick = 0; good && pick < (memory->regions ? MOST_PICKS : 1); pick++)
+                good = judge_scenario(memory, (Scenario){.rounds = rounds, .pick = pick, .level = level}, message);
     return good;
 }

@@ -140,7 +140,9 @@ void cli_put_rows(const Text *text);
     }
 #define FLAG_EXACT                                                                                                     \
     {                                                                                                                  \
-        "exact", NULL, "Sum up the products that the model says: none by Winograd's algorithm, none of f32 in parts"   \
+        "exact", NULL,                                                                                                 \
+            "Sum up the products that the model says: none by Winograd's or Strassen's algorithm, none of f32 in "     \
+            "parts"                                                                                                    \
     }
 #define FLAG_PRECISION                                                                                                 \
     {                                                                                                                  \

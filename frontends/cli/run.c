@@ -321,7 +321,8 @@ const Verb verb_run = {
     .operands = "MODEL",
     .summary = "Compile a model and run it on given inputs",
     .text =
-        "Inputs are .npy, .npz (FILE.npz takes the member of the input's name, FILE.npz:MEMBER another), .pgm and "
+        "Inputs are .npy, .npz (FILE.npz takes its one member or that of the input's name, FILE.npz:MEMBER another), "
+        ".pgm and "
         ".ppm (pixels from 0 to 255, channels first), random:SEED (floats in [-1, 1), integers from 0 to 99) or "
         "zeros. Where there is one input, NAME= may be left out; random:SEED and zeros without it are for all inputs "
         "that "

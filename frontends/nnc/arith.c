@@ -45,6 +45,8 @@ static bool int_binary(Builder *b, TokenKind op, int64_t x, int64_t y, Place pla
         ok = !__builtin_mul_overflow(x, y, &result->i);
         break;
     case T_SLASH:
+        if (x % y && build_blames_call(b, place)) /* how to write it is nothing that the caller could follow */
+            return build_complain(b, place, "%lld / %lld is not whole", (long long)x, (long long)y);
         if (x % y)
             return build_complain(b, place,
                                   "%lld / %lld is not whole: write // to round down, or %lld.0 for a fraction",
@@ -280,8 +282,8 @@ bool const_call(Builder *b, Str name, const Const *arg, uint32_t count, Place pl
     static const struct {
         const char *name;
         uint32_t count;
-    } table[] = {{"len", 1},   {"hash", 1}, {"product", 1}, {"int", 1},     {"float", 1},
-                 {"range", 2}, {"min", 2},  {"max", 2},     {"is_list", 1}, {"fail", 0}};
+    } table[] = {{"len", 1}, {"hash", 1}, {"product", 1}, {"int", 1},       {"float", 1}, {"range", 2},
+                 {"min", 2}, {"max", 2},  {"is_list", 1}, {"is_number", 1}, {"fail", 0}};
     uint32_t n = 0;
 
     while (n < sizeof table / sizeof table[0] && !str_is(name, table[n].name))
@@ -314,6 +316,9 @@ bool const_call(Builder *b, Str name, const Const *arg, uint32_t count, Place pl
         return call_extreme(b, arg, T_GT, place, result);
     case 8:
         *result = const_bool(arg->kind == C_LIST);
+        return true;
+    case 9:
+        *result = const_bool(const_is_number(arg));
         return true;
     default:
         return call_fail(b, arg, count, place);

@@ -155,6 +155,8 @@ typedef struct Builder {
 } Builder;
 
 /* build_scope.c */
+/* Is what is wrong there the fault of who called the library? */
+bool build_blames_call(const Builder *b, Place place);
 bool build_complain(Builder *b, Place place, const char *format, ...) __attribute__((format(printf, 3, 4)));
 /* In the library, on a fraction that meets integers: an error of the user's call, once, that names its operand of
  * integers.  False where there is none, or no such call. */

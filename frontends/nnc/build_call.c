@@ -462,13 +462,13 @@ static Thing call_constant(Builder *b, Str name, const AstExpr *call)
         if (call->u.arg[i].name.len)
             return build_complain(b, call->place, STR_FMT " takes its arguments by position", STR_ARG(name)),
                    build_thing_bad();
-    bool asks = str_is(name, "is_list");
+    bool asks_list = str_is(name, "is_list"), asks = asks_list || str_is(name, "is_number");
     if ((asks || str_is(name, "len")) && call->count == 1) { /* those that take tensors, and lists of them, too */
         Thing thing = build_eval(b, call->u.arg[0].value);
         if (thing.kind == THING_BAD)
             return thing;
         if (thing.kind == THING_LIST)
-            return build_thing_const(asks ? const_bool(true) : const_int(thing.count));
+            return build_thing_const(asks ? const_bool(asks_list) : const_int(thing.count));
         if (asks && thing.kind == THING_VALUE)
             return build_thing_const(const_bool(false));
     }

@@ -55,6 +55,11 @@ void build_mark_failed(Builder *b, Place place)
     note_calls(b, place, b->frame);
 }
 
+bool build_blames_call(const Builder *b, Place place)
+{
+    return library_call(b) && place.source == b->frame->file->source;
+}
+
 bool build_complain(Builder *b, Place place, const char *format, ...)
 {
     if (b->exhausted || build_has_failed(b, place))
@@ -65,7 +70,7 @@ bool build_complain(Builder *b, Place place, const char *format, ...)
     text_vprintf(&text, format, args);
     va_end(args);
     const Frame *library = library_call(b);
-    if (library && place.source == b->frame->file->source) { /* the fault is in what it was called with */
+    if (build_blames_call(b, place)) {
         diag_error(b->diag, library->call, STR_FMT ": " STR_FMT, STR_ARG(library->callee->text),
                    STR_ARG(text_view(&text)));
         diag_note(b->diag, place, "for this line of the library");

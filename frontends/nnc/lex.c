@@ -216,6 +216,35 @@ static bool is_glued(const Lexer *lexer)
     return c && c != ' ' && c != '\t' && c != '\r' && c != '\n' && c != '#';
 }
 
+/* What editors and web pages make of ASCII, by UTF-8. */
+static const char *plain_character(Str character)
+{
+    static const char *const twin[][2] = {
+        {"\xc2\xa0", "a space"}, {"\xe2\x80\x9c", "\""}, {"\xe2\x80\x9d", "\""},     {"\xe2\x80\x98", "'"},
+        {"\xe2\x80\x99", "'"},   {"\xe2\x88\x92", "-"},  {"\xe2\x80\x93", "-"},      {"\xe2\x80\x94", "-"},
+        {"\xc3\x97", "*"},       {"\xc3\xb7", "/"},      {"\xe2\x89\xa4", "<="},     {"\xe2\x89\xa5", ">="},
+        {"\xe2\x89\xa0", "!="},  {"\xe2\x86\x92", "->"}, {"\xe2\x86\x90", "<-"},     {"\xef\xbc\x88", "("},
+        {"\xef\xbc\x89", ")"},   {"\xef\xbc\x8c", ","},  {"\xe3\x80\x80", "a space"}};
+    for (size_t i = 0; i < sizeof twin / sizeof *twin; i++)
+        if (str_is(character, twin[i][0]))
+            return twin[i][1];
+    return NULL;
+}
+
+static void report_foreign(Lexer *lexer, const Token *token)
+{
+    Str character = {lexer->text.ptr + token->place.offset, token->place.length};
+    const char *plain = plain_character(character), *quote = plain && plain[1] == '\0' ? "'" : "";
+    if (plain)
+        diag_error(lexer->diag, token->place, "stray '" STR_FMT "'; did you mean %s%s%s?", STR_ARG(character), quote,
+                   plain, quote);
+    else if (str_is_utf8(character))
+        diag_error(lexer->diag, token->place, "stray '" STR_FMT "': names in quotes alone have such characters",
+                   STR_ARG(character));
+    else
+        diag_error(lexer->diag, token->place, "stray byte 0x%02x", (unsigned)(unsigned char)character.ptr[0]);
+}
+
 /* As long as bytes beyond ASCII follow, they belong to one character: one error, not three. */
 static void report_bad(Lexer *lexer, Token *token)
 {
@@ -226,7 +255,9 @@ static void report_bad(Lexer *lexer, Token *token)
     if (is_digit(c))
         diag_error(lexer->diag, token->place, "'" STR_FMT "' is not a number",
                    STR_ARG(((Str){lexer->text.ptr + token->place.offset, token->place.length})));
-    else if ((unsigned char)c < 32 || (unsigned char)c >= 127)
+    else if ((unsigned char)c > 127)
+        report_foreign(lexer, token);
+    else if ((unsigned char)c < 32 || c == 127)
         diag_error(lexer->diag, token->place, "stray byte 0x%02x", (unsigned)(unsigned char)c);
     else
         diag_error(lexer->diag, token->place, "stray '%c'", c);

@@ -248,7 +248,7 @@ CASES = {
     "unsqueeze": [("unsqueeze(x0, 1)", [X], {}, lambda x, p: x[:, None]),
                   ("unsqueeze(x0, -1)", [X], {}, lambda x, p: x[..., None])],
     "squeeze": [(f"squeeze(x0{axes})", [np.arange(6.0).reshape(1, 3, 1, 2, 1)], {}, lambda x, p, at=at: np.squeeze(x, at))
-                for axes, at in (("", None), (", [0]", 0), (", [-1, 2]", (2, 4)), (", axes = [0, 2, 4]", (0, 2, 4)))],
+                for axes, at in (("", None), (", [0]", 0), (", -1", 4), (", [-1, 2]", (2, 4)), (", axes = [0, 2, 4]", (0, 2, 4)))],
     "deviation": [("deviation(x0)", [X], {}, lambda x, p: x.std()),
                   ("deviation(x0, axes = 1, keep = true)", [X], {}, lambda x, p: x.std(1, keepdims=True))],
     "log_add_exp": [("log_add_exp(x0, x1)", [X * 100, 1 - X], {}, lambda x, y, p: np.logaddexp(x, y)),

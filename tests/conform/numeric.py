@@ -192,6 +192,8 @@ ROUNDED = {
     "round_float": [(f"round_float(x0, {d}, {least}, {largest}{text})", [FEW], {}, lambda x, p, a=(d, least, largest, over): round_float(x, *a))
                     for d, least, largest, text, over in ((3, -6, 448.0, "", 448), (3, -6, 448.0, ", nan", np.nan), (2, -14, 57344.0, ", inf", np.inf), (1, 0, 6.0, "", 6))],
     "along": [("along(x0, x1, 1)", [np.arange(3.0), normal(2, 3, 4)], {}, lambda v, x, p: v[:, None] + 0 * x[:1, :, :1])],
+    "zero_of": [("f32(zero_of(x0, u8))", [WHOLE], {}, lambda x, p: x.astype(np.uint8).astype("f4")),
+                ("x0 + f32(zero_of(200, u8))", [BEYOND], {}, lambda x, p: x + np.float32(200))],
     "quantize": [("quantize(x0, 0.1, 3, to = i8)", [BEYOND], {}, lambda x, p: integers(x, np.float32(0.1), 3, np.int8)),
                  ("quantize(x0, 0.1)", [BEYOND], {}, lambda x, p: integers(x, np.float32(0.1), 0, np.uint8)),
                  ("quantize(x0, 0.1, to = u16)", [BEYOND], {}, lambda x, p: integers(x, np.float32(0.1), 0, np.uint16)),

@@ -37,7 +37,8 @@ static bool multiplies(uint32_t seed)
         for (int i = 0; i < SIZE; i++)
             for (int j = 0; j < SIZE; j++)
                 for (int k = 0; k < SIZE; k++)
-                    product[q][i][j] += sum_of(strassen_form.first[q], a, i, k) * sum_of(strassen_form.second[q], b, k, j);
+                    product[q][i][j] +=
+                        sum_of(strassen_form.first[q], a, i, k) * sum_of(strassen_form.second[q], b, k, j);
     bool good = true;
     for (int i = 0; i < 2 * SIZE; i++)
         for (int j = 0; j < 2 * SIZE; j++) {
