@@ -163,7 +163,8 @@ typedef struct nnc_options { /* zero is fine everywhere */
     const char *tune;      /* a file that `nnc tune` has written for the target; NULL: the cost table decides */
     uint32_t threads;    /* that may share a run of C, whose entries then take a team (nnc_model.h); 0 and 1: none do */
     const char *backend; /* who carries out products of matrices: NULL or "generated", "openblas", "auto" */
-    int exact; /* sums are of the products that the model says: none by Winograd's or Strassen's algorithm, none of f32 in parts */
+    int exact; /* sums are of the products that the model says: none by Winograd's or Strassen's algorithm, none of f32
+                  in parts */
     const char *precision; /* of contractions of f32: NULL or "highest", as f32 is; "high", 16 bits where faster */
 } nnc_options;
 
