@@ -83,6 +83,7 @@ CASES = {
     "images of a batch": Case(Image((2, 32, 5, 9)), 192, rest="relu({c} + b)"),
     "a row of an image": Case(Image((1, 32, 1, 13)), 192, rest="{c}"),
     "deep": Case((1, 30, 2048), 192, rest="{c}"),
+    "as deep as it goes, of one sign": Case((1, 128, 4096), 192, rest="{c}", data=positive, weights=positive),
     "rows whole pages apart": Case((1, 30, 1024), 192, rest="{c}"),
     "after relu": Case((1, 50, 256), 192, rest="{c}", data=positive),
     "one sign": Case((1, 50, 256), 192, rest="{c}", data=positive, weights=positive),
