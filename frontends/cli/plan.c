@@ -241,7 +241,9 @@ static bool take_operands(Cli *cli, Str problem, Str verify)
          "threads", "exact",  "precision", "backend", "size",         "weights",      NULL},
                              *const of_plans[] = {"format", "allocator", "effort", "capacity", "report", NULL};
     if (!problem.ptr == !args_operand(cli, 0).ptr)
-        return cli_usage(cli, "give a MODEL or --problem FILE.csv"), false;
+        return cli_usage(cli, problem.ptr ? "give a MODEL or --problem FILE.csv, not both"
+                                          : "give a MODEL or --problem FILE.csv"),
+               false;
     return (!problem.ptr || args_exclude(cli, "problem", of_models)) &&
            (!verify.ptr || args_exclude(cli, "verify", of_plans));
 }

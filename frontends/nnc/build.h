@@ -127,6 +127,8 @@ typedef struct Builder {
     uint32_t file_count, file_capacity;
     File **library; /* its files, which end with NULL; NULL: not read yet */
     Map files;      /* path to index */
+    Str told;       /* the last error of a library call, ... */
+    Place told_of;  /* ... and which */
     const Define *define;
     bool *define_used;
     uint32_t define_count;

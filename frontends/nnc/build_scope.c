@@ -60,6 +60,16 @@ bool build_blames_call(const Builder *b, Place place)
     return library_call(b) && place.source == b->frame->file->source;
 }
 
+/* Another line of the library finds the same wrong with the call. */
+static bool tells_again(Builder *b, Place call, Str text)
+{
+    bool again =
+        b->told.ptr && str_eq(b->told, text) && b->told_of.source == call.source && b->told_of.offset == call.offset;
+    b->told = str_format(b->arena, STR_FMT, STR_ARG(text));
+    b->told_of = call;
+    return again;
+}
+
 bool build_complain(Builder *b, Place place, const char *format, ...)
 {
     if (b->exhausted || build_has_failed(b, place))
@@ -70,7 +80,9 @@ bool build_complain(Builder *b, Place place, const char *format, ...)
     text_vprintf(&text, format, args);
     va_end(args);
     const Frame *library = library_call(b);
-    if (build_blames_call(b, place)) {
+    if (library && tells_again(b, library->call, text_view(&text))) {
+        build_mark_failed_quietly(b, place);
+    } else if (build_blames_call(b, place)) {
         diag_error(b->diag, library->call, STR_FMT ": " STR_FMT, STR_ARG(library->callee->text),
                    STR_ARG(text_view(&text)));
         diag_note(b->diag, place, "for this line of the library");

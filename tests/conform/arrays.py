@@ -158,6 +158,7 @@ DIAGONALS = {
     + [("arange(0.5, 2.0, 0.25, f64)", [], {}, lambda p: np.arange(0.5, 2.0, 0.25))],
     "ramp": [("ramp(4, 1, 3)", [], {}, lambda p: np.arange(4).reshape(1, 4, 1))],
     "off_diagonal": [("off_diagonal(3, 5)", [], {}, lambda p: np.arange(5) - np.arange(3)[:, None])],
+    "matrix_shape": [("(r, c) = matrix_shape(x0)\n    y = full(r * 10 + c, [2], i64)", [WIDER], {}, lambda x, p: np.full(2, x.shape[-2] * 10 + x.shape[-1]))],
     "triu": [(f"triu(x0, {k})", [WIDER], {}, lambda x, p, k=k: np.triu(x, k)) for k in SHIFTS] + [("triu(x0)", [TRUTH], {}, lambda x, p: np.triu(x))],
     "tril": [(f"tril(x0, {k})", [WIDER], {}, lambda x, p, k=k: np.tril(x, k)) for k in SHIFTS]
     + [("tril(x0)", [WIDER[:, :0]], {}, lambda x, p: x), ("tril(x0, x1)", [WIDER, np.array(1)], {}, lambda x, k, p: np.tril(x, 1))],
