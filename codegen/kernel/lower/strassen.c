@@ -100,14 +100,15 @@ static void set_half(Quarters *q, int64_t half)
 
 /* Cost: about how many cycles, beside those of the register tiles */
 
-#define STORE_CYCLES 2.6   /* of a vector that is loaded, added up and stored */
-#define NEAR_BYTES   256   /* a cycle, of weights for the first block, which come ahead of time ... */
-#define PASS_BYTES   64    /* ... and for each other one, from the third level */
-#define SPILL_BYTES  100   /* a cycle, of what a block keeps beyond the second level, for each pair of panels */
-#define FAR_LEVELS   4     /* of second levels, of which more bytes of weights come from far */
-#define FAR_BYTES    100   /* a cycle, of these, less what is hidden behind products */
-#define MUCH_LESS    0.985 /* cycles, for which larger blocks are worth their memory ... */
-#define MOST_LEVELS  1.2   /* ... up to so many second levels */
+#define STORE_CYCLES   2.6   /* of a vector that is loaded, added up and stored */
+#define NEAR_BYTES     256   /* a cycle, of weights for the first block, which come ahead of time ... */
+#define PASS_BYTES     64    /* ... and for each other one, from the third level */
+#define SPILL_BYTES    100   /* a cycle, of what a block keeps beyond the second level, for each pair of panels */
+#define FAR_LEVELS     4     /* of second levels, of which more bytes of weights come from far */
+#define FAR_BYTES      100   /* a cycle, of these, less what is hidden behind products */
+#define LEAST_MEASURED 8     /* lanes, with which these have been */
+#define MUCH_LESS      0.985 /* cycles, for which larger blocks are worth their memory ... */
+#define MOST_LEVELS    1.2   /* ... up to so many second levels */
 
 static double images_of(const Quarters *q)
 {
@@ -201,7 +202,7 @@ static double strassen_cost(const Lower *lower, const Kernel *kernel, const Reci
     Recipe same = *recipe;
     Quarters q;
     (void)kernel;
-    if (lower->lean)
+    if (lower->lean || lower->target->lanes < LEAST_MEASURED)
         return DBL_MAX;
     bool offered = plan(&copy, &q, &same);
     assert(offered && "what was offered is offered again");
