@@ -13,7 +13,7 @@ OWN = {  # the words of each library: modules, and the types that they serve
     "libnnc-ir.a": "attr dtype graph kernel module node op shape tensor type value word",
     "libnnc-ops.a": "assembly branches contraction convolution cumulation elements eval family flow gather infer loop node op ops product random reduce "
                     "reduction reverse scalar sorting strided view window",
-    "libnnc-passes.a": "constant extremes grad integers layout pass remat rewrite rounds simplify widen",
+    "libnnc-passes.a": "constant extremes grad integers layout mixing pass remat rewrite rounds simplify widen",
     "libnnc-plan.a": "columns nnc plan runs sort",  # nnc: the allocator of that name
     "libnnc-codegen.a": "backend blas winograd block blocked carried constants crosswise cuda deal depthwise dots emit entry expr filter fit flow fuser gradient harness helper index inplace join judge keep kernel late layouts lower memory order outer owners pairs parts prelude print "
                         "program provider quarters reach recipe residues schedule share sharing snippet sorting source stage state step stmt strassen strip target tiled tune unit windows",

@@ -39,6 +39,7 @@ typedef struct WeightsAsked {
 
 typedef struct Strip Strip;     /* strip.h */
 typedef struct Repeats Repeats; /* what kernels have become, for others that are alike (repeat.c) */
+typedef struct Mixing Mixing;   /* passes/mixing.h */
 
 typedef struct TurnedValue {
     bool filled;
@@ -63,6 +64,7 @@ struct Lower {
     WeightsAsked *asked; /* by this kernel */
     uint32_t asked_count, asked_capacity;
     Repeats *repeats; /* NULL before the first */
+    Mixing *mixing;   /* of the graph; NULL before somebody asks */
     Sight *sight;     /* per value that has memory of its own */
     Block *block;     /* where statements go now */
     Memo *memo;

@@ -156,14 +156,14 @@ static void register_tile(Products *s, Block *block)
         }
 }
 
-/* `count` register tiles of so many rows each. */
-static void register_tiles(Products *s, Block *block, int64_t first, int64_t count, int64_t rows)
+/* `count` register tiles of so many rows each, behind `before` others, the rows of which end at `first`. */
+static void register_tiles(Products *s, Block *block, int64_t before, int64_t first, int64_t count, int64_t rows)
 {
     if (!count)
         return;
     Index t = lower_point_loop(s->lower, &block, "t", 0, count, LOOP_SERIAL);
     s->rows = (uint32_t)rows;
-    s->number = index_add(s->arena, t, index_constant(first / rows)); /* none stands before the wide ones */
+    s->number = index_add(s->arena, t, index_constant(before));
     s->first = index_add(s->arena, index_scale(s->arena, t, rows), index_constant(first));
     register_tile(s, block);
 }
@@ -178,6 +178,6 @@ void lower_point_products(const PointProducts *p, Block *block)
         s.offset[i] = i * p->row;
     s.tiles = count;
     s.point = lower_point_loop(s.lower, &block, "point", 0, p->points, LOOP_SERIAL);
-    register_tiles(&s, block, 0, wide, rows + 1);
-    register_tiles(&s, block, wide * (rows + 1), count - wide, rows);
+    register_tiles(&s, block, 0, 0, wide, rows + 1);
+    register_tiles(&s, block, wide, wide * (rows + 1), count - wide, rows);
 }

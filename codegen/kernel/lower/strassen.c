@@ -3,6 +3,7 @@
  * are pairs of equal panels of vectors.  Not with lower->exact: sums are of other products than the model's. */
 #include "kernel/lower/strassen.h"
 #include "passes/integers.h"
+#include "passes/mixing.h"
 
 #include <assert.h>
 #include <float.h>
@@ -17,15 +18,28 @@ static const KnobSpec strassen_knobs[] = {
     {NULL, 0, NULL},
 };
 
-/* Rows of a block are of one image, or of one sequence: those of a matrix alone may be samples. */
-static bool see_samples(Quarters *q)
+static bool mixes_rows(Lower *lower, const Node *node)
 {
-    const Shape *y = value_shape(q->lower->graph, q->con.node->out[0]);
-    int64_t all = q->con.out_h * q->con.out_w;
-    q->rows = q->con.is_product && y->rank > 2 ? y->dim[y->rank - 2] : all;
+    if (!lower->mixing) {
+        lower->mixing = ARENA_NEW(lower->arena, Mixing);
+        *lower->mixing = mixing_find(lower->graph, lower->arena);
+    }
+    return mixing_of(lower->mixing, node->out[0], value_shape(lower->graph, node->out[0])->rank - 2);
+}
+
+/* Rows of a block are of one image, or places that the network mixes anyway: others may be samples, and who wants
+ * blocks of these says of how many. */
+static bool see_samples(Quarters *q, bool asked)
+{
+    const Tiled *con = &q->con;
+    const Shape *y = value_shape(q->lower->graph, con->node->out[0]);
+    int64_t all = con->out_h * con->out_w;
+    if (con->is_product && (y->rank < 2 || !(asked || mixes_rows(q->lower, con->node))))
+        return false;
+    q->rows = con->is_product ? y->dim[y->rank - 2] : all;
     q->samples = all / most(1, q->rows);
     q->sample = index_var_new(q->lower->arena, "sample", 0, q->samples - 1);
-    return (!q->con.is_product || y->rank > 2) && q->rows > 1 && q->samples * q->rows == all;
+    return q->rows > 1 && q->samples * q->rows == all;
 }
 
 #define MOST_DEPTH 4096 /* for which sums are within 1e-5 of the largest result (tests/emitted/strassen.py) */
@@ -36,7 +50,7 @@ static bool takes_window(const Tiled *con)
            !con->pad_left && con->in_h == con->out_h && con->in_w == con->out_w && !con->transposed;
 }
 
-static bool see(Lower *lower, Quarters *q)
+static bool see(Lower *lower, Quarters *q, bool asked)
 {
     const Target *target = lower->target;
     *q = (Quarters){.lower = lower, .lanes = target->lanes};
@@ -50,12 +64,13 @@ static bool see(Lower *lower, Quarters *q)
     if (!con->packed || con->widened || con->source_count != 1 || con->weight_bytes != 4 || con->x_depth != 1 ||
         con->block_depth != q->lanes || con->depth % (2 * q->lanes) || con->depth > MOST_DEPTH ||
         (con->out_h > 1 && con->x_h != con->out_w * con->x_w) ||
-        value_type(lower->graph, con->x_source)->dtype != DT_F32)
+        value_type(lower->graph, con->x_source)->dtype != DT_F32 ||
+        lower->graph->value[con->source[0].value].trained) /* NAME_pack lays elements out, and adds none up */
         return false;
     q->half_depth = con->depth / 2;
     q->depth_vectors = q->half_depth / q->lanes;
     q->lane = index_var_new(lower->arena, "lane", 0, q->lanes - 1);
-    return see_samples(q);
+    return see_samples(q, asked);
 }
 
 /* Panels and register tiles, the fastest that divide the columns evenly: 14 rows by 2 vectors of 32 registers, 4 by 3
@@ -107,6 +122,7 @@ static void set_half(Quarters *q, int64_t half)
 #define FAR_LEVELS     4     /* of second levels, of which more bytes of weights come from far */
 #define FAR_BYTES      100   /* a cycle, of these, less what is hidden behind products */
 #define LEAST_MEASURED 8     /* lanes, with which these have been */
+#define EVEN_BLOCKS    4     /* which threads share evenly; of a block alone they share the panels */
 #define MUCH_LESS      0.985 /* cycles, for which larger blocks are worth their memory ... */
 #define MOST_LEVELS    1.2   /* ... up to so many second levels */
 
@@ -151,6 +167,8 @@ static bool choose(Quarters *q, const int64_t *asked)
     if (!set_panels(q, asked) || asked[KNOB_HALF] > ceil_div(q->rows, 2))
         return false;
     for (int64_t blocks = asked[KNOB_HALF] > 0 ? 1 : ceil_div(q->rows, 2 * q->most_rows); blocks > 0; blocks--) {
+        if (asked[KNOB_HALF] < 1 && blocks > 1 && blocks % EVEN_BLOCKS)
+            continue;
         Quarters with = *q;
         set_half(&with, asked[KNOB_HALF] > 0 ? asked[KNOB_HALF] : ceil_div(q->rows, 2 * blocks));
         double cost = cost_of(&with);
@@ -177,8 +195,8 @@ static void plan_scratch(Quarters *q, Recipe *recipe)
 static bool plan(Lower *lower, Quarters *q, Recipe *recipe)
 {
     const int64_t *asked = recipe->knob;
-    if (asked[KNOB_HALF] == 0 || asked[KNOB_PIXELS] == 0 || asked[KNOB_VECTORS] == 0 || !see(lower, q) ||
-        !choose(q, asked))
+    if (asked[KNOB_HALF] == 0 || asked[KNOB_PIXELS] == 0 || asked[KNOB_VECTORS] == 0 ||
+        !see(lower, q, asked[KNOB_HALF] != KNOB_FREE) || !choose(q, asked))
         return false;
     plan_scratch(q, recipe);
     return true;

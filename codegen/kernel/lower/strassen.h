@@ -14,7 +14,9 @@
  * [vector of a panel][product or quarter][row of half a block].
  *
  * Errors are as large as the largest rows of a block have them, and what is no number gets into rows half a block away:
- * so blocks are of rows that are places of one image or sequence, never of samples beside one another. */
+ * so blocks are of pixels of one image, or of rows that the network mixes anyway (passes/mixing.h), as attention does
+ * those of a sequence; never of samples beside one another.
+ */
 #ifndef NNC_KERNEL_LOWER_STRASSEN_H
 #define NNC_KERNEL_LOWER_STRASSEN_H
 
