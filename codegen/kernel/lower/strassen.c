@@ -115,16 +115,14 @@ static void set_half(Quarters *q, int64_t half)
 
 /* Cost: about how many cycles, beside those of the register tiles */
 
-#define STORE_CYCLES   2.6   /* of a vector that is loaded, added up and stored */
-#define NEAR_BYTES     256   /* a cycle, of weights for the first block, which come ahead of time ... */
-#define PASS_BYTES     64    /* ... and for each other one, from the third level */
-#define SPILL_BYTES    100   /* a cycle, of what a block keeps beyond the second level, for each pair of panels */
-#define FAR_LEVELS     4     /* of second levels, of which more bytes of weights come from far */
-#define FAR_BYTES      100   /* a cycle, of these, less what is hidden behind products */
-#define LEAST_MEASURED 8     /* lanes, with which these have been */
-#define EVEN_BLOCKS    4     /* which threads share evenly; of a block alone they share the panels */
-#define MUCH_LESS      0.985 /* cycles, for which larger blocks are worth their memory ... */
-#define MOST_LEVELS    1.2   /* ... up to so many second levels */
+#define STORE_CYCLES   2.6 /* of a vector that is loaded, added up and stored */
+#define NEAR_BYTES     256 /* a cycle, of weights for the first block, which come ahead of time ... */
+#define PASS_BYTES     64  /* ... and for each other one, from the third level */
+#define SPILL_BYTES    100 /* a cycle, of what a block keeps beyond the second level, for each pair of panels */
+#define FAR_LEVELS     4   /* of second levels, of which more bytes of weights come from far */
+#define FAR_BYTES      100 /* a cycle, of these, less what is hidden behind products */
+#define LEAST_MEASURED 8   /* lanes, with which these have been */
+#define MOST_LEVELS    1.5 /* that many second levels of scratch, and no more, are worth it */
 
 static double images_of(const Quarters *q)
 {
@@ -159,27 +157,15 @@ static double cost_of(const Quarters *q)
 
 /* The recipe */
 
-/* The cheapest blocks, smaller ones first. */
+/* One block unless others are asked for: threads share its panels, and each of these comes from memory once.  Several
+ * take less scratch, but two threads that each passed over all weights were slower than tiles. */
 static bool choose(Quarters *q, const int64_t *asked)
 {
-    Quarters best = {.half = 0};
-    double least_cost = DBL_MAX;
-    if (!set_panels(q, asked) || asked[KNOB_HALF] > ceil_div(q->rows, 2))
+    int64_t most_rows = ceil_div(q->rows, 2);
+    if (!set_panels(q, asked) || asked[KNOB_HALF] > most_rows)
         return false;
-    for (int64_t blocks = asked[KNOB_HALF] > 0 ? 1 : ceil_div(q->rows, 2 * q->most_rows); blocks > 0; blocks--) {
-        if (asked[KNOB_HALF] < 1 && blocks > 1 && blocks % EVEN_BLOCKS)
-            continue;
-        Quarters with = *q;
-        set_half(&with, asked[KNOB_HALF] > 0 ? asked[KNOB_HALF] : ceil_div(q->rows, 2 * blocks));
-        double cost = cost_of(&with);
-        if (cost >= MUCH_LESS * least_cost ||
-            (best.half && kept_bytes(&with) > MOST_LEVELS * q->lower->target->l2_bytes))
-            continue;
-        best = with;
-        least_cost = cost;
-    }
-    *q = best;
-    return best.half > 0;
+    set_half(q, asked[KNOB_HALF] > 0 ? asked[KNOB_HALF] : most_rows);
+    return true;
 }
 
 static void plan_scratch(Quarters *q, Recipe *recipe)
@@ -225,7 +211,7 @@ static double strassen_cost(const Lower *lower, const Kernel *kernel, const Reci
     bool offered = plan(&copy, &q, &same);
     assert(offered && "what was offered is offered again");
     (void)offered;
-    return cost_of(&q);
+    return kept_bytes(&q) > MOST_LEVELS * lower->target->l2_bytes ? DBL_MAX : cost_of(&q);
 }
 
 /* Quarters of the constant, [pair][half of the depth][left, right][depth][column], of which the array has sums. */
