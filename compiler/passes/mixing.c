@@ -21,10 +21,11 @@ static void join(const Mixing *m, uint32_t a, uint32_t b)
     m->same[axis_of(m, a)] = axis_of(m, b);
 }
 
-/* Dimension `d` of the one and `e` of the other; what has one place is no axis. */
+/* Dimension `d` of the one and `e` of the other; what has one place is no axis, nor has what is known when compiling.
+ */
 static void join_dimensions(const Graph *graph, const Mixing *m, ValueId a, uint32_t d, ValueId b, uint32_t e)
 {
-    if (value_shape(graph, a)->dim[d] > 1 && value_shape(graph, b)->dim[e] > 1)
+    if (m->made[a] && m->made[b] && value_shape(graph, a)->dim[d] > 1 && value_shape(graph, b)->dim[e] > 1)
         join(m, dimension_of(m, a, d), dimension_of(m, b, e));
 }
 
@@ -150,6 +151,21 @@ static void mark_node(const Graph *graph, const Mixing *m, const Node *node)
     }
 }
 
+/* Values that inputs or states go into. */
+static void mark_made(const Graph *graph, const Mixing *m)
+{
+    for (ValueId v = 0; v < graph->value_count; v++)
+        m->made[v] = graph->value[v].role == ROLE_INPUT || graph->value[v].role == ROLE_STATE;
+    for (NodeId n = 0; n < graph->node_count; n++) {
+        const Node *node = &graph->node[n];
+        bool made = false;
+        for (uint32_t i = 0; !node->dead && i < node->in_count; i++)
+            made |= m->made[node->in[i]];
+        for (uint32_t i = 0; i < node->out_count; i++)
+            m->made[node->out[i]] |= made;
+    }
+}
+
 Mixing mixing_find(const Graph *graph, Arena *arena)
 {
     uint32_t dimensions = 0;
@@ -158,6 +174,8 @@ Mixing mixing_find(const Graph *graph, Arena *arena)
         m.first[v] = dimensions;
         dimensions += graph->value[v].type ? rank_of(graph, v) : 0;
     }
+    m.made = ARENA_ARRAY(arena, bool, graph->value_count);
+    mark_made(graph, &m);
     m.same = ARENA_ARRAY(arena, uint32_t, dimensions);
     m.mixed = ARENA_ARRAY(arena, bool, dimensions);
     for (uint32_t d = 0; d < dimensions; d++)
