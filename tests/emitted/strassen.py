@@ -7,14 +7,11 @@ Results are compared with NumPy's, in f64.  They may be off by 1e-5 of the large
 of absolute values where results are what is left of sums that cancel.  Speaks TAP.
 """
 
-import pathlib
 import sys
 
 import numpy as np
 
-import build
-from streams import Model, write_safetensors
-from winograd import BOUND, constant, normal, positive, spikes, spread
+from winograd import BOUND, constant, normal, positive, run, spikes, spread
 
 FORMS = [(5, ""), (16, ", pixels = 3"), (64, ""), (7, ", pixels = 2")]  # rows of half a block at most, and what else is asked for
 TARGETS = ["x86-64-v3", "x86-64-v4"]
@@ -93,26 +90,5 @@ CASES = {
 }
 
 
-def test(arguments, label, form, target, cc, folder):
-    """None, or what is wrong."""
-    case, source = CASES[label], folder / "w.nnc"
-    arrays = case.arrays()
-    source.write_text(case.text(form))
-    write_safetensors(arrays, folder / "w.safetensors")
-    error = build.library(arguments.nnc, source, folder, target, f"{cc} -O0")
-    if error:
-        return error
-    case.check(Model(folder / "libw.so", "w", {}).stream().run, arrays)
-    return None
-
-
-def main():
-    arguments = build.take_arguments(__doc__, TARGETS)
-    cases = [(label, target, cc, FORMS[(i + t + k) % len(FORMS)]) for i, label in enumerate(CASES) for t, target in enumerate(arguments.target)
-             for k, cc in enumerate(arguments.cc)]
-    return build.report([(f"{label}, half = {form[0]}{form[1]}, {target} with {cc}", target, cc, (arguments, label, form, target, cc))
-                         for label, target, cc, form in cases], test)
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(__doc__, TARGETS, CASES, FORMS))

@@ -7,7 +7,6 @@ Results are compared with NumPy's, in f64.  They may be off by 1e-5 of the large
 of absolute values where results are what is left of sums that cancel.  Speaks TAP.
 """
 
-import pathlib
 import sys
 
 import numpy as np
@@ -106,10 +105,9 @@ CASES = {
 }
 
 
-def test(arguments, label, form, target, cc, folder):
+def test(arguments, case, form, target, cc, folder):
     """None, or what is wrong."""
-    case, source = CASES[label], folder / "w.nnc"
-    arrays = case.arrays()
+    source, arrays = folder / "w.nnc", case.arrays()
     source.write_text(case.text(form))
     write_safetensors(arrays, folder / "w.safetensors")
     error = build.library(arguments.nnc, source, folder, target, f"{cc} -O0")
@@ -119,13 +117,14 @@ def test(arguments, label, form, target, cc, folder):
     return None
 
 
-def main():
-    arguments = build.take_arguments(__doc__, TARGETS)
-    cases = [(label, target, cc, FORMS[(i + t + k) % len(FORMS)]) for i, label in enumerate(CASES) for t, target in enumerate(arguments.target)
+def run(doc, targets, cases, forms):
+    """Each case on every target with every compiler, by the forms in turns; the exit status."""
+    arguments = build.take_arguments(doc, targets)
+    turns = [(label, target, cc, forms[(i + t + k) % len(forms)]) for i, label in enumerate(cases) for t, target in enumerate(arguments.target)
              for k, cc in enumerate(arguments.cc)]
-    return build.report([(f"{label}, {form}, {target} with {cc}", target, cc, (arguments, label, form, target, cc))
-                         for label, target, cc, form in cases], test)
+    return build.report([(f"{label}, {form}, {target} with {cc}", target, cc, (arguments, cases[label], form, target, cc))
+                         for label, target, cc, form in turns], test)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run(__doc__, TARGETS, CASES, FORMS))

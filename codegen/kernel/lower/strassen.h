@@ -1,8 +1,8 @@
 /* Products of rows by a constant matrix, among them pointwise convolutions, by Strassen's seven products in place of
  * eight (kernel/strassen.h).
  *
- * Rows are cut into blocks small enough for the second level, the halves of which are the upper and the lower quarters;
- * the depth is cut in halves; and columns in pairs of panels.  Of a block,
+ * Rows are one block, or several where that is asked for, the halves of which are the upper and the lower quarters; the
+ * depth is cut in halves; and columns in pairs of panels.  Of a block,
  *
  *     for each row of half of it           the sums of the rows' quarters for all products, into `sums`
  *     for each pair of panels             the products, by weights that were added up when compiling, into `products`
@@ -15,8 +15,7 @@
  *
  * Errors are as large as the largest rows of a block have them, and what is no number gets into rows half a block away:
  * so blocks are of pixels of one image, or of rows that the network mixes anyway (passes/mixing.h), as attention does
- * those of a sequence; never of samples beside one another.
- */
+ * those of a sequence; never of samples beside one another. */
 #ifndef NNC_KERNEL_LOWER_STRASSEN_H
 #define NNC_KERNEL_LOWER_STRASSEN_H
 
@@ -34,7 +33,7 @@ typedef struct Quarters {
     const Var *lane, *sample, *block, *pair;
 
     /* What the recipe says */
-    int64_t half, blocks;   /* rows of half a block; blocks */
+    int64_t half, blocks;   /* rows of half a block; blocks of a sample */
     bool in_blocks;         /* rows of a vector of the depth are neighbours in memory, and of the sums */
     int64_t row, vector;    /* from one row of the sums for a product to the next, from one vector */
     int64_t most_rows;      /* of a register tile */
