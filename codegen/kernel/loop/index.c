@@ -1,5 +1,7 @@
 #include "kernel/loop/index.h"
 
+#include "base/number.h"
+
 Index index_constant(int64_t value)
 {
     return (Index){.constant = value};
@@ -168,8 +170,8 @@ static void cut(Arena *arena, Index a, int64_t divisor, Index *quotient, Index *
 static bool split_fine(Arena *arena, Index a, int64_t divisor, int64_t *g, Index *coarse, Index *fine)
 {
     for (uint32_t i = 0; i < a.count; i++) {
-        *g = a.term[i].factor < 0 ? -a.term[i].factor : a.term[i].factor;
-        if (*g < 2 || *g >= divisor || divisor % *g)
+        *g = number_gcd(divisor, a.term[i].factor < 0 ? -a.term[i].factor : a.term[i].factor);
+        if (*g < 2 || *g >= divisor)
             continue;
         cut(arena, a, *g, coarse, fine);
         if (index_low(*fine) >= 0 && index_high(*fine) < *g && index_low(*coarse) >= 0)
