@@ -184,6 +184,7 @@ typedef struct Nearest {
     uint32_t slips;
 } Nearest;
 void build_nearest_try(Nearest *nearest, Str candidate);
+void build_nearest_parameter(Nearest *nearest, Str candidate); /* which may go by other names elsewhere */
 Str build_nearest_show(Arena *arena, const Nearest *nearest);
 
 /* build.c */

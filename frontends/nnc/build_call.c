@@ -21,13 +21,24 @@ static void put_formals(Text *text, const AstFunction *function)
         text_printf(text, "%s" STR_FMT, i ? ", " : "", STR_ARG(function->formal[i].name->text));
 }
 
-static bool report_formals(Builder *b, const AstFunction *function, Place place, Str what)
+static bool report_formals(Builder *b, const AstFunction *function, Place place, Str what, Str hint)
 {
     Text text = {0};
     put_formals(&text, function);
-    build_complain(b, place, STR_FMT "; the parameters are (" STR_FMT ")", STR_ARG(what), STR_ARG(text_view(&text)));
+    build_complain(b, place, STR_FMT "; the parameters are (" STR_FMT ")" STR_FMT, STR_ARG(what),
+                   STR_ARG(text_view(&text)), STR_ARG(hint));
     text_free(&text);
     return false;
+}
+
+static bool report_unknown_formal(Builder *b, const AstFunction *function, const AstArg *arg)
+{
+    Nearest nearest = {.wanted = arg->name};
+    for (uint32_t i = 0; i < function->formal_count; i++)
+        build_nearest_parameter(&nearest, function->formal[i].name->text);
+    Str what = str_format(b->scratch, STR_FMT " has no parameter '" STR_FMT "'", STR_ARG(function->name->text),
+                          STR_ARG(arg->name));
+    return report_formals(b, function, arg->name_place, what, build_nearest_show(b->scratch, &nearest));
 }
 
 static bool give(Builder *b, Binder *binder, uint32_t index, const AstArg *arg)
@@ -55,9 +66,7 @@ bool build_give_all(Builder *b, Binder *binder)
             continue;
         uint32_t index = formal_index(function, arg->name);
         if (index == NONE)
-            ok = report_formals(b, function, arg->name_place,
-                                str_format(b->scratch, STR_FMT " has no parameter '" STR_FMT "'",
-                                           STR_ARG(function->name->text), STR_ARG(arg->name)));
+            ok = report_unknown_formal(b, function, arg);
         else
             ok &= give(b, binder, index, arg);
     }
@@ -70,14 +79,15 @@ bool build_give_all(Builder *b, Binder *binder)
         if (next == function->formal_count)
             return report_formals(
                 b, function, arg->value->place,
-                str_format(b->scratch, "too many arguments for " STR_FMT, STR_ARG(function->name->text)));
+                str_format(b->scratch, "too many arguments for " STR_FMT, STR_ARG(function->name->text)), (Str){0});
         ok &= give(b, binder, next, arg);
     }
     for (uint32_t i = 0; ok && i < function->formal_count; i++)
         if (!binder->given[i].present && !function->formal[i].fallback)
             ok = report_formals(b, function, call->place,
                                 str_format(b->scratch, STR_FMT " needs '" STR_FMT "'", STR_ARG(function->name->text),
-                                           STR_ARG(function->formal[i].name->text)));
+                                           STR_ARG(function->formal[i].name->text)),
+                                (Str){0});
     return ok;
 }
 

@@ -120,6 +120,8 @@ static Thing unknown_name(Builder *b, Str name, Place place)
             "is declared here and handed on");
     else if (!hint.len && map_get(&b->inside, name) != MAP_NONE)
         hint = STR("; a name of a loop's or branch's body ends with it: carry the value, or yield it");
+    else if (nnc_foreign_dtype(name).len)
+        hint = build_nearest_show(b->scratch, &(Nearest){.best = nnc_foreign_dtype(name)});
     build_complain(b, place, "nothing is called '" STR_FMT "' here" STR_FMT, STR_ARG(name), STR_ARG(hint));
     return build_thing_bad();
 }
@@ -382,24 +384,28 @@ static bool open_dim(Builder *b, Str name, uint32_t i, const AstType *type, int6
                           STR_ARG(name), STR_ARG(key));
 }
 
+static bool unknown_dtype(Builder *b, Str name, Place place)
+{
+    if (build_of_four_bits(b, name, place))
+        return false;
+    Text known = {0};
+    Nearest nearest = {.wanted = name, .best = nnc_foreign_dtype(name)};
+    for (int i = 0; i < DT_COUNT; i++)
+        text_printf(&known, " %s", dtype_name((DType)i));
+    build_complain(b, place, "no dtype '" STR_FMT "'; there are" STR_FMT ", and of params and constants i4 u4" STR_FMT,
+                   STR_ARG(name), STR_ARG(text_view(&known)), STR_ARG(build_nearest_show(b->scratch, &nearest)));
+    text_free(&known);
+    return false;
+}
+
 static bool eval_dtype(Builder *b, const AstName *name, DType *dtype)
 {
     AstExpr expr = {.kind = AST_NAME, .depth = 1, .place = name->place, .name = name};
     Const c;
     if (!name->part_count && dtype_parse(name->text, dtype))
         return true;
-    if (!build_lookup(b, name->text) && !memchr(name->text.ptr, '.', name->text.len)) {
-        Text known = {0};
-        if (build_of_four_bits(b, name->text, name->place))
-            return false;
-        for (int i = 0; i < DT_COUNT; i++)
-            text_printf(&known, " %s", dtype_name((DType)i));
-        build_complain(b, name->place,
-                       "no dtype '" STR_FMT "'; there are" STR_FMT ", and of params and constants i4 u4",
-                       STR_ARG(name->text), STR_ARG(text_view(&known)));
-        text_free(&known);
-        return false;
-    }
+    if (!build_lookup(b, name->text) && !memchr(name->text.ptr, '.', name->text.len))
+        return unknown_dtype(b, name->text, name->place);
     if (!build_eval_const(b, &expr, &c))
         return false;
     if (c.kind != C_DTYPE)

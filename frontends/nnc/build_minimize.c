@@ -71,8 +71,7 @@ static bool read_function(Minimize *m, const AstExpr *expr, const WantedFunction
     if (!function && op_find(name) < OP_WRITTEN)
         return build_complain(b, call->name->place, STR_FMT " %s", STR_ARG(name), wanted->is_not);
     if (!function)
-        return build_complain(b, call->name->place, "no function '" STR_FMT "'%s", STR_ARG(name),
-                              nnc_library_find(name, &(LibraryFunction){0}) ? "; the library has one: use \"nn\"" : "");
+        return build_unknown_function(b, name, call->name->place), false;
     if (function->formal_count < wanted->own || function->result_count < wanted->least ||
         function->result_count > wanted->most)
         return build_complain(b, call->name->place, STR_FMT " %s", STR_ARG(name), wanted->is_not);

@@ -100,7 +100,7 @@ static void report_unknown_attr(Builder *b, OpCode op, const AstArg *arg)
     Text text = {0};
     put_attr_names(&text, op);
     for (uint32_t i = 0; spec[i].name; i++)
-        build_nearest_try(&nearest, str_from(spec[i].name));
+        build_nearest_parameter(&nearest, str_from(spec[i].name));
     text_str(&text, build_nearest_show(b->scratch, &nearest));
     build_complain(b, arg->name_place, "%s has no attribute '" STR_FMT "'" STR_FMT, op_info(op)->name,
                    STR_ARG(arg->name), STR_ARG(text_view(&text)));

@@ -329,6 +329,14 @@ void build_nearest_try(Nearest *nearest, Str candidate)
     }
 }
 
+void build_nearest_parameter(Nearest *nearest, Str candidate)
+{
+    if (nnc_is_foreign_parameter(nearest->wanted, candidate))
+        *nearest = (Nearest){nearest->wanted, candidate, 0};
+    else
+        build_nearest_try(nearest, candidate);
+}
+
 Str build_nearest_show(Arena *arena, const Nearest *nearest)
 {
     return nearest->best.len ? str_format(arena, "; did you mean '" STR_FMT "'?", STR_ARG(nearest->best)) : (Str){0};

@@ -245,6 +245,37 @@ static void report_foreign(Lexer *lexer, const Token *token)
         diag_error(lexer->diag, token->place, "stray byte 0x%02x", (unsigned)(unsigned char)character.ptr[0]);
 }
 
+/* What C and its kin write for a word of ours: its length, and the word. */
+static const char *word_for_sign(const char *sign, uint32_t length, uint32_t *taken)
+{
+    static const char *const twin[][2] = {{"&&", "'and'"},
+                                          {"||", "'or'"},
+                                          {"&", "bit_and(x, y)"},
+                                          {"|", "bit_or(x, y)"},
+                                          {"^", "bit_xor(x, y) or '**'"},
+                                          {"~", "bit_not(x)"},
+                                          {"!", "'not'"}};
+    for (size_t i = 0; i < COUNT(twin); i++) {
+        *taken = (uint32_t)strlen(twin[i][0]);
+        if (*taken <= length && memcmp(sign, twin[i][0], *taken) == 0)
+            return twin[i][1];
+    }
+    return NULL;
+}
+
+static void report_sign(Lexer *lexer, Token *token)
+{
+    uint32_t begin = token->place.offset, taken;
+    const char *sign = lexer->text.ptr + begin, *word = word_for_sign(sign, lexer->end - begin, &taken);
+    if (!word) {
+        diag_error(lexer->diag, token->place, "stray '%c'", *sign);
+        return;
+    }
+    lexer->at = begin + taken;
+    token->place.length = taken;
+    diag_error(lexer->diag, token->place, "stray '%.*s'; did you mean %s?", (int)taken, sign, word);
+}
+
 /* As long as bytes beyond ASCII follow, they belong to one character: one error, not three. */
 static void report_bad(Lexer *lexer, Token *token)
 {
@@ -260,7 +291,7 @@ static void report_bad(Lexer *lexer, Token *token)
     else if ((unsigned char)c < 32 || c == 127)
         diag_error(lexer->diag, token->place, "stray byte 0x%02x", (unsigned)(unsigned char)c);
     else
-        diag_error(lexer->diag, token->place, "stray '%c'", c);
+        report_sign(lexer, token);
 }
 
 #define LONGEST_NAME 1000

@@ -46,13 +46,31 @@ bool parse_error(Parser *p, Place place, const char *format, ...)
     return false;
 }
 
+/* What people who come from other languages write, and where a file has what belongs into a graph. */
+static const char *found_hint(const Parser *p)
+{
+    switch (p->token.kind) {
+    case T_SLASH2:
+        return "; a comment starts with '#'";
+    case T_SLASH:
+        return p->next.kind == T_STAR || p->next.kind == T_POWER ? "; a comment starts with '#'" : "";
+    case T_PARAM:
+    case T_STATE:
+        return p->block_depth ? "" : "; params and states stand in a graph or fn";
+    case T_QUESTION:
+        return "; a choice is select(mask, x, y)";
+    default:
+        return "";
+    }
+}
+
 bool parse_unexpected(Parser *p, const char *wanted)
 {
     bool ends = p->token.kind == T_END;
     Str found = p->inner && ends      ? STR("'}'")
                 : p->at_value && ends ? STR("the end of the value")
                                       : lex_show(p->arena, p->token);
-    return parse_error(p, p->token.place, "expected %s, found " STR_FMT, wanted, STR_ARG(found));
+    return parse_error(p, p->token.place, "expected %s, found " STR_FMT "%s", wanted, STR_ARG(found), found_hint(p));
 }
 
 bool parse_expect(Parser *p, TokenKind kind, const char *what)
@@ -161,6 +179,8 @@ static bool parse_assign(Parser *p, AstStmt *stmt)
         return false;
     if (!target.type && parse_accept(p, T_UPDATE))
         stmt->kind = AST_UPDATE;
+    else if (!target.type && str_is(target.name->text, "return") && p->token.kind != T_ASSIGN)
+        return parse_error(p, stmt->place, "there is no return: the results are the values that the head names");
     else if (!parse_expect(p, T_ASSIGN, target.type ? "'='" : "'=' or '<-' after the name"))
         return false;
     stmt->value = parse_expr(p);

@@ -64,5 +64,9 @@ bool nnc_library_find(Str name, LibraryFunction *function);
 /* The op or function of the library that is called so in NumPy, PyTorch or Keras, with or without a module or a tensor
  * before its dot; empty when none is known. */
 Str nnc_foreign_name(Str name);
+/* The dtype that is called so there, as `f32` is float32 and torch.float; empty when none is known. */
+Str nnc_foreign_dtype(Str name);
+/* Is what the parameter or attribute `ours` says given as `name` there, as `rate` is lr? */
+bool nnc_is_foreign_parameter(Str name, Str ours);
 
 #endif
