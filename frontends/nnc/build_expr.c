@@ -231,10 +231,11 @@ static bool is_whole_power(const Builder *b, TokenKind op, const Thing *x, const
            n->kind == THING_CONST && n->c.kind == C_INT && n->c.i > 0;
 }
 
-static Thing eval_binary(Builder *b, const AstExpr *expr)
+/* One operator of a chain, with what is left of it. */
+static Thing eval_link(Builder *b, const AstExpr *expr, Thing left)
 {
     Place at[2] = {expr->left->place, expr->right->place};
-    Thing x[2] = {build_single(b, build_eval(b, expr->left), at[0])};
+    Thing x[2] = {build_single(b, left, at[0])};
     Const c;
 
     if (is_decided(expr->op, &x[0]))
@@ -255,6 +256,22 @@ static Thing eval_binary(Builder *b, const AstExpr *expr)
         dtype_is_float(value_type(b->frame->graph, result.value)->dtype))
         return build_thing_value(b, build_value(b, OP_FLOOR, &result.value, 1, NULL, expr->place));
     return result;
+}
+
+/* A chain such as a + b - c, however long, is no nesting: from its first operand on, operator by operator. */
+static Thing eval_binary(Builder *b, const AstExpr *expr)
+{
+    const AstExpr *first = expr;
+    uint32_t count = 0;
+    for (; first->kind == AST_BINARY; first = first->left)
+        count++;
+    const AstExpr **link = ARENA_ARRAY(b->scratch, const AstExpr *, count);
+    for (uint32_t i = count; i-- > 0; expr = expr->left)
+        link[i] = expr;
+    Thing result = build_eval(b, first);
+    for (uint32_t i = 0; i < count && !b->exhausted; i++)
+        result = eval_link(b, link[i], result);
+    return b->exhausted ? build_thing_bad() : result;
 }
 
 /* Says what there is for tensors `instead`, unless NULL. */

@@ -390,7 +390,8 @@ static const AstExpr *binary(Parser *p, TokenKind op, const AstExpr *left, const
     expr->op = op;
     expr->left = left;
     expr->right = right;
-    return deeper_than(p, expr, deeper(left->depth, right));
+    bool chain = left->kind == AST_BINARY; /* which is evaluated in a loop */
+    return deeper_than(p, expr, deeper(left->depth - chain, right));
 }
 
 static bool enter(Parser *p)
