@@ -315,51 +315,66 @@ static bool print_lanes_of(HelperPrinter *printer, Str word)
     return false;
 }
 
+/* What a word stands for with up to 8 lanes, and with more, where other instructions are: C compilers tell by these
+ * macros that they have them.  `#` is the number of lanes. */
+static const struct {
+    const char *word, *up_to_8, *above;
+} placeholders[] = {
+    {"LANES", "#", "#"},
+    {"UNALIGNED", "f32x#u", "f32x#u"},
+    {"UNALIGNED_BYTES", "u8x#u", "u8x#u"},
+    /* AVX-512 makes all ones of what a register was, which compilers take no account of */
+    {"NANS", "(u32x#)(a != a)", "((u32x#)(a != a) & bits_f32x#(a))"},
+    {"WIDE", "__AVX__", "__AVX512F__"},
+    {"ROUNDS", "\"vroundps\"", "\"vrndscaleps\""},
+    {"REGISTERS", "\"x\"", "\"v\""}, /* of such instructions: codes before AVX-512's know the first 16 */
+    {"HALVES", "__F16C__", "__AVX512F__"},
+    {"PAIRED", "__AVX2__", "__AVX512BW__"},                 /* products of pairs of i16 ... */
+    {"DOTS", "__AVXVNNI__", "__AVX512VNNI__"},              /* ... and their sums */
+    {"SUMS_PAIRS", "\"%{vex%} vpdpwssd\"", "\"vpdpwssd\""}, /* that one; without AVX-512 it has a shorter code */
+    {"SUMS_BYTES", "\"%{vex%} vpdpbusd\"", "\"vpdpbusd\""},
+    {"BRAIN_DOTS", "__AVX512BF16__", "__AVX512BF16__"},
+};
+
+static bool print_of_lanes(HelperPrinter *printer, Str word)
+{
+    for (uint32_t i = 0; i < sizeof placeholders / sizeof *placeholders; i++) {
+        if (!str_is(word, placeholders[i].word))
+            continue;
+        const char *text = printer->lanes > 8 ? placeholders[i].above : placeholders[i].up_to_8;
+        for (; *text; text++)
+            *text == '#' ? text_printf(printer->out, "%u", printer->lanes) : text_char(printer->out, *text);
+        return true;
+    }
+    return false;
+}
+
+/* Types of the form */
+static const struct {
+    const char *word, *vector, *scalar; /* NULL where it stands for nothing */
+} types[] = {{"F", "f32", "float"}, {"I", "i32", "int"}, {"U", "u32", "uint32_t"}, {"BYTES", "u8", NULL}};
+
+static bool print_type_of(HelperPrinter *printer, Str word, unsigned variant)
+{
+    bool vector = variant == VARIANT_VECTOR || variant == VARIANT_LANES;
+    if (str_is(word, "T") && !vector)
+        return text_str(printer->out, str_from(element_type[variant])), true;
+    for (uint32_t i = 0; i < sizeof types / sizeof *types; i++) {
+        if (!str_is(word, types[i].word))
+            continue;
+        if (vector || !types[i].scalar)
+            print_vector(printer, types[i].vector);
+        else
+            text_str(printer->out, str_from(types[i].scalar));
+        return true;
+    }
+    return false;
+}
+
 /* Types and numbers of the form; false for any other word. */
 static bool print_placeholder(HelperPrinter *printer, Str word, unsigned variant)
 {
-    bool vector = variant == VARIANT_VECTOR || variant == VARIANT_LANES;
-    if (str_is(word, "F"))
-        vector ? print_vector(printer, "f32") : text_str(printer->out, STR("float"));
-    else if (str_is(word, "I"))
-        vector ? print_vector(printer, "i32") : text_str(printer->out, STR("int"));
-    else if (str_is(word, "U"))
-        vector ? print_vector(printer, "u32") : text_str(printer->out, STR("uint32_t"));
-    else if (str_is(word, "T") && !vector)
-        text_str(printer->out, str_from(element_type[variant]));
-    else if (str_is(word, "LANES"))
-        text_printf(printer->out, "%u", printer->lanes);
-    else if (str_is(word,
-                    "NANS")) /* AVX-512 makes all ones of what a register was, which compilers take no account of */
-        text_printf(printer->out, printer->lanes > 8 ? "((u32x%u)(a != a) & bits_f32x%u(a))" : "(u32x%u)(a != a)",
-                    printer->lanes, printer->lanes);
-    else if (str_is(word, "WIDE")) /* what a compiler defines that has the instructions for so many */
-        text_str(printer->out, printer->lanes > 8 ? STR("__AVX512F__") : STR("__AVX__"));
-    else if (str_is(word, "ROUNDS"))
-        text_str(printer->out, printer->lanes > 8 ? STR("\"vrndscaleps\"") : STR("\"vroundps\""));
-    else if (str_is(word, "REGISTERS")) /* of such instructions: codes before AVX-512's know the first 16 */
-        text_str(printer->out, printer->lanes > 8 ? STR("\"v\"") : STR("\"x\""));
-    else if (str_is(word, "HALVES"))
-        text_str(printer->out, printer->lanes > 8 ? STR("__AVX512F__") : STR("__F16C__"));
-    else if (str_is(word, "PAIRED")) /* products of pairs of i16 ... */
-        text_str(printer->out, printer->lanes > 8 ? STR("__AVX512BW__") : STR("__AVX2__"));
-    else if (str_is(word, "DOTS")) /* ... and their sums */
-        text_str(printer->out, printer->lanes > 8 ? STR("__AVX512VNNI__") : STR("__AVXVNNI__"));
-    else if (str_is(word, "SUMS_PAIRS")) /* that one; without AVX-512 it has a shorter code */
-        text_str(printer->out, printer->lanes > 8 ? STR("\"vpdpwssd\"") : STR("\"%{vex%} vpdpwssd\""));
-    else if (str_is(word, "SUMS_BYTES"))
-        text_str(printer->out, printer->lanes > 8 ? STR("\"vpdpbusd\"") : STR("\"%{vex%} vpdpbusd\""));
-    else if (str_is(word, "BRAIN_DOTS"))
-        text_str(printer->out, STR("__AVX512BF16__"));
-    else if (str_is(word, "UNALIGNED"))
-        text_printf(printer->out, "f32x%uu", printer->lanes);
-    else if (str_is(word, "BYTES"))
-        print_vector(printer, "u8");
-    else if (str_is(word, "UNALIGNED_BYTES"))
-        text_printf(printer->out, "u8x%uu", printer->lanes);
-    else
-        return print_lanes_of(printer, word);
-    return true;
+    return print_type_of(printer, word, variant) || print_of_lanes(printer, word) || print_lanes_of(printer, word);
 }
 
 /* The text up to the parenthesis that closes the one before p. */

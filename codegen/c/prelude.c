@@ -199,14 +199,8 @@ static bool runs_with_avx2(const Target *target)
     return anywhere || (target->cc_flags && strstr(target->cc_flags, "x86-64"));
 }
 
-void prelude_print(Text *out, const Target *target, const PreludeNeeds *needs)
+static void print_includes(Text *out, const Target *target)
 {
-    Text body = {0};
-    HelperPrinter printer = {.out = &body, .lanes = target->lanes};
-
-    bool words = turns_words(needs), vectors = words || all_widths(needs) != 0,
-         lanes = vectors && target->dialect == DIALECT_C99;
-    print_helpers(&printer, needs, lanes);
     bool portable = target->dialect == DIALECT_C99;
     text_printf(out, "%s#include <math.h>\n#include <stddef.h>\n#include <stdint.h>\n#include <string.h>\n",
                 portable ? "#include <limits.h>\n" : "");
@@ -222,38 +216,48 @@ void prelude_print(Text *out, const Target *target, const PreludeNeeds *needs)
                 "#pragma GCC optimize(\"no-tree-loop-vectorize\") /* 12.2 makes wrong ones of short inner loops */\n"
                 "#endif\n"));
     text_str(out, STR("#endif\n\n"));
-    if (needs->careful)
-        text_str(out,
-                 STR("/* gcc 12.2 makes wrong addresses where an array is read along rows and columns in one loop. */\n"
-                     "#if defined(__GNUC__) && !defined(__clang__) && __GNUC__ == 12\n"
-                     "#define NNC_CAREFUL __attribute__((optimize(\"no-ivopts\")))\n"
-                     "#else\n"
-                     "#define NNC_CAREFUL\n"
-                     "#endif\n\n"));
-    if (needs->rolled)
-        text_str(out, STR("/* A loop whose body fills the registers: unrolled at -O3, it would spill them. */\n"
-                          "#if defined(__clang__) || (defined(__GNUC__) && __GNUC__ >= 8)\n"
-                          "#define NNC_ROLLED _Pragma(\"GCC unroll 1\")\n"
-                          "#else\n"
-                          "#define NNC_ROLLED\n"
-                          "#endif\n\n"));
-    if (needs->held)
-        text_str(out, STR("/* Addresses that are not taken apart, nor with those of other kernels: clang 14 would for "
-                          "minutes. */\n"
-                          "#if defined(__GNUC__)\n"
-                          "#define NNC_HELD(address) __asm__(\"\" : \"+r\"(address))\n"
-                          "#else\n"
-                          "#define NNC_HELD(address) ((void)0)\n"
-                          "#endif\n\n"));
-    if (needs->in_order)
-        text_str(
-            out,
-            STR("/* What stands side by side becomes vectors, not the rounds of a loop: gcc -O3 would try these. */\n"
-                "#if defined(__GNUC__) && !defined(__clang__)\n"
-                "#define NNC_IN_ORDER __attribute__((optimize(\"no-tree-loop-vectorize\")))\n"
-                "#else\n"
-                "#define NNC_IN_ORDER\n"
-                "#endif\n\n"));
+}
+
+/* What keeps compilers from what they do badly: nothing for those that do not. */
+typedef struct Remedy {
+    const char *why, *where, *name, *is, *else_is;
+} Remedy;
+
+static const Remedy careful = {
+    "gcc 12.2 makes wrong addresses where an array is read along rows and columns in one loop.",
+    "defined(__GNUC__) && !defined(__clang__) && __GNUC__ == 12", "NNC_CAREFUL",
+    " __attribute__((optimize(\"no-ivopts\")))", ""};
+static const Remedy rolled = {"A loop whose body fills the registers: unrolled at -O3, it would spill them.",
+                              "defined(__clang__) || (defined(__GNUC__) && __GNUC__ >= 8)", "NNC_ROLLED",
+                              " _Pragma(\"GCC unroll 1\")", ""};
+static const Remedy held = {
+    "Addresses that are not taken apart, nor with those of other kernels: clang 14 would for minutes.",
+    "defined(__GNUC__)", "NNC_HELD(address)", " __asm__(\"\" : \"+r\"(address))", " ((void)0)"};
+static const Remedy in_order = {
+    "What stands side by side becomes vectors, not the rounds of a loop: gcc -O3 would try these.",
+    "defined(__GNUC__) && !defined(__clang__)", "NNC_IN_ORDER",
+    " __attribute__((optimize(\"no-tree-loop-vectorize\")))", ""};
+
+static void print_remedy(Text *out, bool needed, const Remedy *r)
+{
+    if (needed)
+        text_printf(out, "/* %s */\n#if %s\n#define %s%s\n#else\n#define %s%s\n#endif\n\n", r->why, r->where, r->name,
+                    r->is, r->name, r->else_is);
+}
+
+void prelude_print(Text *out, const Target *target, const PreludeNeeds *needs)
+{
+    Text body = {0};
+    HelperPrinter printer = {.out = &body, .lanes = target->lanes};
+
+    bool words = turns_words(needs), vectors = words || all_widths(needs) != 0,
+         lanes = vectors && target->dialect == DIALECT_C99;
+    print_helpers(&printer, needs, lanes);
+    print_includes(out, target);
+    print_remedy(out, needs->careful, &careful);
+    print_remedy(out, needs->rolled, &rolled);
+    print_remedy(out, needs->held, &held);
+    print_remedy(out, needs->in_order, &in_order);
     if (lanes)
         print_lane_types(out, target, needs, printer.shuffles);
     else if (vectors)
