@@ -257,14 +257,6 @@ static void lay_out(Flattener *f, const Body *body)
     }
 }
 
-static bool has_bodies(const Graph *graph)
-{
-    bool has = false;
-    for (NodeId n = 0; n < graph->node_count; n++)
-        has |= node_has_bodies(&graph->node[n]);
-    return has;
-}
-
 /* Results of nodes that are gone have no producer. */
 static void link_results(Graph *graph)
 {
@@ -278,7 +270,7 @@ static void link_results(Graph *graph)
 
 void kernel_flatten(Graph *graph, Arena *scratch, FlatBodies *bodies)
 {
-    if (!has_bodies(graph) && !bodies)
+    if (!graph_has_bodies(graph) && !bodies)
         return;
     Flattener f = {.graph = graph,
                    .arena = graph->module->arena,

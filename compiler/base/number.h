@@ -37,6 +37,15 @@ static inline int64_t number_gcd(int64_t a, int64_t b)
     return a;
 }
 
+/* The largest divisor of a positive number that is at most `limit`, or 1. */
+static inline int64_t number_largest_divisor(int64_t of, int64_t limit)
+{
+    limit = most(1, least(of, limit));
+    while (of % limit)
+        limit--;
+    return limit;
+}
+
 /* Of what is not negative, rounded up. */
 static inline int64_t ceil_div(int64_t a, int64_t b)
 {

@@ -338,6 +338,14 @@ Users graph_users(const Graph *graph, Arena *arena)
     return users;
 }
 
+bool graph_has_bodies(const Graph *graph)
+{
+    for (NodeId n = 0; n < graph->node_count; n++)
+        if (!graph->node[n].dead && node_has_bodies(&graph->node[n]))
+            return true;
+    return false;
+}
+
 bool *graph_live_out(const Graph *graph, Arena *arena)
 {
     bool *live = ARENA_ARRAY(arena, bool, graph->value_count);

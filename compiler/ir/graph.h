@@ -265,6 +265,7 @@ typedef struct Users {
     NodeId *user;
 } Users;
 Users graph_users(const Graph *graph, Arena *arena);
+bool graph_has_bodies(const Graph *graph); /* Has it a loop or a branch? */
 /* Is it an output or the source of an update? One flag per value. */
 bool *graph_live_out(const Graph *graph, Arena *arena);
 

@@ -168,14 +168,6 @@ static void resolve_node(Resolver *r, Node *node)
         r->resolved += evaluate_loop(r, node);
 }
 
-static bool has_bodies(const Graph *graph)
-{
-    for (NodeId n = 0; n < graph->node_count; n++)
-        if (!graph->node[n].dead && node_has_bodies(&graph->node[n]))
-            return true;
-    return false;
-}
-
 static uint32_t sweep(Graph *graph, PassContext *context, int64_t *work)
 {
     uint32_t values = graph->value_count, nodes = graph->node_count;
@@ -227,7 +219,7 @@ bool pass_control(Graph *graph, PassContext *context)
 {
     int64_t work = WORK_PER_GRAPH;
     uint32_t resolved;
-    if (!has_bodies(graph))
+    if (!graph_has_bodies(graph))
         return true;
     do { /* a body that came in may hold what is known now: as often as they nest */
         resolved = sweep(graph, context, &work);

@@ -174,17 +174,9 @@ static void hoist_body(Hoister *h, Node *node, Graph *graph)
     capture_moved(h, node, &body);
 }
 
-static bool has_bodies(const Graph *graph)
-{
-    for (NodeId n = 0; n < graph->node_count; n++)
-        if (!graph->node[n].dead && node_has_bodies(&graph->node[n]))
-            return true;
-    return false;
-}
-
 bool pass_hoist(Graph *graph, PassContext *context)
 {
-    if (!has_bodies(graph))
+    if (!graph_has_bodies(graph))
         return true;
     for (NodeId n = 0; n < graph->node_count; n++)
         for (uint32_t s = 0; node_has_bodies(&graph->node[n]) && s < graph->node[n].sub_count; s++)

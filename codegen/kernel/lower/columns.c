@@ -1,8 +1,9 @@
 /* Sums of columns: reductions over leading dimensions, whose results lie next to each other.
  * A row of accumulators stands in scratch, and what is reduced passes over it as it lies in memory; a vector of
  * accumulators alone would go down a column, one line of memory after the other, for each few results.  Each result is
- * combined in the order of its elements.  Dtypes that have no vectors here are plain loops along the row, of which C
- * compilers make some. */
+ * combined in the order of its elements; but where a row is no vectors, several that follow each other are one, and
+ * each result has as many accumulators, which are combined in the end.  Dtypes that have no vectors here are plain
+ * loops along the row, of which C compilers make some. */
 #include "base/number.h"
 #include "kernel/lower/contract.h"
 
@@ -12,17 +13,23 @@
 #define FEW_DOWN    16   /* elements of a result that pay for the scratch */
 #define TOGETHER    4 /* of them that come in a round, so that the next one waits less often for what this has stored */
 #define FEW_NODES   4 /* that are as quickly computed as they are read back */
+#define MOST_JOINED 8 /* vectors of rows that are one: enough to hide what a sum waits for */
+#define FEW_ROUNDS  4 /* that pay for the accumulators of rows that are one ... */
+#define MORE_ROUNDS 2 /* ... for each such row, of more than the fewest */
+#define FEW_VECTORS 32 /* of elements, which are done before that */
 
 typedef struct Columns {
     const Node *node;
     Reduction reduction;
     uint32_t leading;      /* dimensions before the last ones that stay, which are one row */
     int64_t across, parts; /* results of a part of that row, and such parts */
+    int64_t joined;        /* rows that are one; then `across` is all results of a row */
     uint32_t sums;         /* buffer */
     Index first;           /* result of the row */
     Index *result, *at;    /* positions in the result and in the operand */
     uint32_t down;         /* the last dimension that is reduced */
-    int64_t together;      /* steps of it in a round */
+    int64_t together;      /* rows in a round */
+    Index other;           /* accumulators that are joined with the first ones */
 } Columns;
 
 static bool reduces_leading(const Graph *graph, Columns *c)
@@ -49,6 +56,15 @@ static int64_t choose_across(int64_t last, int64_t lanes)
     return vectors >= 2 * lanes ? vectors : across;
 }
 
+/* Rows that fill vectors together; 1: they do not. */
+static int64_t choose_joined(int64_t last, int64_t steps, int64_t lanes)
+{
+    int64_t fewest = lanes / number_gcd(last, lanes), joined = most(1, MOST_JOINED * lanes / (last * fewest)) * fewest;
+    while (joined > fewest && steps < MORE_ROUNDS * joined * joined)
+        joined -= fewest;
+    return steps < FEW_ROUNDS * joined ? 1 : joined;
+}
+
 /* Where memory has caches, a text may be long, and elements come without a call for each. */
 static bool suits(const Graph *graph, const Target *target, ValueId operand)
 {
@@ -70,13 +86,22 @@ static bool see(const Graph *graph, const Target *target, const Node *node, Colu
     c->down = c->leading - 1;
     c->across = choose_across(last, target->lanes);
     c->parts = c->across ? last / c->across : 0;
-    return c->across >= (c->reduction.accumulator == DT_F32 ? 2 * target->lanes : FEW_ACROSS);
+    c->joined = 1;
+    if (c->across >= (c->reduction.accumulator == DT_F32 ? 2 * target->lanes : FEW_ACROSS))
+        return true;
+    if (target->dialect != DIALECT_VECTOR || last < 2 || last >= 2 * target->lanes ||
+        last * from->dim[c->down] <= FEW_VECTORS * target->lanes)
+        return false;
+    c->across = last;
+    c->parts = 1;
+    c->joined = choose_joined(last, from->dim[c->down], target->lanes);
+    return c->joined > 1;
 }
 
 bool lower_columns_take(const Graph *graph, const Target *target, const Node *reduction)
 {
     Columns c;
-    return target && see(graph, target, reduction, &c);
+    return target && see(graph, target, reduction, &c) && c.joined == 1;
 }
 
 /* The last dimensions, of the operand and of the result, at a column of the part. */
@@ -85,6 +110,8 @@ static void set_last(Lower *lower, const Columns *c, Index column)
     const Shape *from = value_shape(lower->graph, c->node->in[0]);
     uint32_t less = from->rank - value_shape(lower->graph, c->node->out[0])->rank;
     Index rest = index_add(lower->arena, c->first, column);
+    if (c->joined > 1)
+        rest = index_mod(lower->arena, rest, c->across);
     for (uint32_t d = from->rank; d-- > c->leading;) {
         c->at[d] = d == c->leading ? rest : index_mod(lower->arena, rest, from->dim[d]);
         c->result[d - less] = c->at[d];
@@ -109,8 +136,9 @@ static void combine(Lower *lower, void *context, Index column)
     Index first = c->at[c->down];
     const Expr *sum = expr_load(arena, dtype, c->sums, column);
     set_last(lower, c, column);
+    Index step = index_add(arena, first, index_div(arena, column, c->across)); /* of the row that is joined */
     for (int64_t i = 0; i < c->together; i++) {
-        c->at[c->down] = index_add(arena, first, index_constant(i));
+        c->at[c->down] = index_add(arena, step, index_constant(i * c->joined));
         const Expr *more = expr_cast(arena, dtype, lower_value(lower, c->node->in[0], c->at));
         sum = expr_word(arena, c->reduction.combine, dtype, sum, more, NULL);
     }
@@ -129,30 +157,60 @@ static void finish(Lower *lower, void *context, Index column)
     lower->bound[result] = NULL;
 }
 
-/* `rounds` of so many steps together, from one on. */
-static void combine_steps(Lower *lower, Columns *c, int64_t first, int64_t rounds, int64_t together)
+/* `rounds` of so many rows together, from a step on; returns the one behind them. */
+static int64_t combine_steps(Lower *lower, Columns *c, int64_t first, int64_t rounds, int64_t together)
 {
     Block *outer = lower->block;
+    int64_t steps = together * c->joined;
+    if (!rounds)
+        return first;
     Index round = lower_open_loop(lower, "k", rounds, LOOP_SERIAL);
     c->together = together;
-    c->at[c->down] = index_add(lower->arena, index_scale(lower->arena, round, together), index_constant(first));
-    lower_vector_loop(lower, "j", c->across, LOOP_SERIAL, block_vectorizes, combine, c);
+    c->at[c->down] = index_add(lower->arena, index_scale(lower->arena, round, steps), index_constant(first));
+    lower_vector_loop(lower, "j", c->joined * c->across, LOOP_SERIAL, block_vectorizes, combine, c);
     lower_leave(lower, outer);
+    return first + rounds * steps;
+}
+
+/* The last dimension that is reduced, in joined rows as far as they go. */
+static void combine_all(Lower *lower, Columns *c)
+{
+    int64_t steps = value_shape(lower->graph, c->node->in[0])->dim[c->down], joined = c->joined, rows = steps / joined,
+            together = lower->kernel->node_count <= FEW_NODES ? least(rows, TOGETHER) : 1;
+    int64_t done = combine_steps(lower, c, 0, rows / together, together);
+    done = combine_steps(lower, c, done, rows % together, 1);
+    c->joined = 1;
+    combine_steps(lower, c, done, steps - done, 1);
+    c->joined = joined;
+}
+
+/* The accumulators of one result, a row of results apart. */
+static void join(Lower *lower, void *context, Index column)
+{
+    const Columns *c = context;
+    Arena *arena = lower->arena;
+    DType dtype = c->reduction.accumulator;
+    const Expr *sum = expr_load(arena, dtype, c->sums, column),
+               *other = expr_load(arena, dtype, c->sums, index_add(arena, c->other, column));
+    stmt_store(arena, lower->block, c->sums, column, expr_word(arena, c->reduction.combine, dtype, sum, other, NULL));
 }
 
 static void reduce_row(Lower *lower, Columns *c)
 {
     const Shape *from = value_shape(lower->graph, c->node->in[0]);
-    lower_vector_loop(lower, "j", c->across, LOOP_SERIAL, block_vectorizes, clear, c);
+    lower_vector_loop(lower, "j", c->joined * c->across, LOOP_SERIAL, block_vectorizes, clear, c);
     Block *outer = lower->block;
     for (uint32_t d = 0; d < c->down; d++)
         if (c->reduction.reduced[d])
             c->at[d] = lower_open_loop(lower, "k", from->dim[d], LOOP_SERIAL);
-    int64_t steps = from->dim[c->down], together = lower->kernel->node_count <= FEW_NODES ? least(steps, TOGETHER) : 1;
-    combine_steps(lower, c, 0, steps / together, together);
-    if (steps % together)
-        combine_steps(lower, c, steps / together * together, steps % together, 1);
+    combine_all(lower, c);
     lower_leave(lower, outer);
+    if (c->joined > 1) {
+        Index row = lower_open_loop(lower, "row", c->joined - 1, LOOP_SERIAL);
+        c->other = index_scale(lower->arena, index_add(lower->arena, row, index_constant(1)), c->across);
+        lower_vector_loop(lower, "j", c->across, LOOP_SERIAL, block_vectorizes, join, c);
+        lower_leave(lower, outer);
+    }
     lower_vector_loop(lower, "j", c->across, LOOP_SERIAL, block_vectorizes, finish, c);
 }
 
@@ -174,7 +232,7 @@ static bool follows_part(Lower *lower, Columns *c)
 {
     Arena *arena = lower->arena;
     const Shape *from = value_shape(lower->graph, c->node->in[0]);
-    Following following = {index_var_new(arena, "j", 0, c->across - 1), true};
+    Following following = {index_var_new(arena, "j", 0, c->joined * c->across - 1), true};
     Block trial = {0}, *outer = lower_enter(lower, &trial);
     for (uint32_t d = 0; d < c->leading; d++)
         if (c->reduction.reduced[d])
@@ -231,14 +289,36 @@ static void columns_lower(Lower *lower)
     lower_leave(lower, start);
 }
 
+/* Do rows that are one follow each other in memory? */
+static bool rows_follow(Lower *lower, Columns *c)
+{
+    Arena *arena = lower->arena;
+    const Shape *from = value_shape(lower->graph, c->node->in[0]);
+    Index at[MAX_RANK], result[MAX_RANK], address;
+    int64_t steps = from->dim[c->down], step;
+    const Var *column = index_var_new(arena, "j", 0, c->joined * c->across - 1),
+              *first = index_var_new(arena, "k", 0, steps - c->joined);
+    ValueId source;
+    c->at = at;
+    c->result = result;
+    c->first = index_constant(0);
+    for (uint32_t d = 0; d < c->down; d++)
+        at[d] = index_var(arena, index_var_new(arena, lower_loop_names[d], 0, from->dim[d] - 1));
+    at[c->down] = index_add(arena, index_var(arena, first), index_div(arena, index_var(arena, column), c->across));
+    set_last(lower, c, index_var(arena, column));
+    return !kernel_computes(lower, c->node->in[0]) &&
+           lower_memory_source(lower, c->node->in[0], at, &source, &address) && index_factor(address, column, &step) &&
+           step == 1;
+}
+
 static bool offers(Lower *lower, const Kernel *kernel, Recipe *recipe)
 {
     Columns c;
     if (!see(lower->graph, lower->target, &lower->graph->node[kernel->anchor], &c) ||
-        lower_has_other_windows(lower, kernel))
+        lower_has_other_windows(lower, kernel) || (c.joined > 1 && !rows_follow(lower, &c)))
         return false;
     int64_t room = goes_over(lower, &c) ? most(c.across, across_last(lower, &c)) : c.across; /* whichever it comes to */
-    recipe_scratch(lower, recipe, "sums", c.reduction.accumulator, room, true);
+    recipe_scratch(lower, recipe, "sums", c.reduction.accumulator, c.joined * room, true);
     return true;
 }
 

@@ -148,7 +148,7 @@ static bool dots_offers(Lower *lower, const Kernel *kernel, Recipe *recipe)
 static double dots_cost(const Lower *lower, const Kernel *kernel, const Recipe *recipe)
 {
     const Node *node = &lower->graph->node[kernel->anchor];
-    bool suits = dots_suits_row(lower, node) || dots_suits_column(lower, node);
+    bool suits = dots_suits_constant(lower, node) || dots_suits_column(lower, node);
     (void)recipe;
     return (double)node_flops(lower->graph, node) / (lower->target->lanes * (suits ? 8 : 1));
 }

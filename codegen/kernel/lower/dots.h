@@ -46,8 +46,8 @@ const Expr *dots_scale(const Dots *d, Index depth);
  * need no packed copy where they lie so, which would be a second one where rows are picked of them, too (a table of
  * tokens that makes the logits).  Narrow ones are widened from beyond the first level in no more time than parts of
  * words are; those of 4 bits are taken apart, which panels do faster.  And one row times a few long columns, whose
- * sums would be fewer than multiply-adds are under way, and which panels fill up with zeros. */
-bool dots_suits_row(const Lower *lower, const Node *node);
+ * sums would be fewer than multiply-adds are under way, or rows by fewer, which panels fill up with zeros. */
+bool dots_suits_constant(const Lower *lower, const Node *node);
 /* Rows times one column, of which tiles would fill a vector with zeros. */
 bool dots_suits_column(const Lower *lower, const Node *node);
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #define FEW_VECTORS  2  /* of sums, which multiply-adds of a step of the depth do not fill */
+#define FEW_COLUMNS  4  /* in a vector, which tiles of several rows would fill up with zeros */
 #define LONG_VECTORS 16 /* of the depth, beside which the lanes' total at its end is little */
 #define SOME_VECTORS 2  /* of it, that are worth a total for each row */
 
@@ -84,17 +85,18 @@ static bool is_constant(const Graph *graph, ValueId value)
     return role == ROLE_CONST || role == ROLE_PARAM;
 }
 
-bool dots_suits_row(const Lower *lower, const Node *node)
+bool dots_suits_constant(const Lower *lower, const Node *node)
 {
     const Target *target = lower->target;
     ValueId weights = rows_of(lower, node->in[1]);
     const Type *type = value_type(lower->graph, weights);
     Product product;
-    if (!is_constant(lower->graph, weights) || lower->nibbles[weights] || !product_of(lower->graph, node, &product) ||
-        elements(lower->graph, node->out[0]) != product.columns)
+    if (!is_constant(lower->graph, weights) || lower->nibbles[weights] || !product_of(lower->graph, node, &product))
         return false;
-    bool few = product.columns <= FEW_VECTORS * target->lanes && product.depth >= LONG_VECTORS * target->lanes;
-    return few || type_bytes(type) > (type->dtype == DT_F32 ? target->l2_bytes : target->l1_bytes);
+    bool row = elements(lower->graph, node->out[0]) == product.columns;
+    int64_t few = row ? FEW_VECTORS * target->lanes : target->lanes / FEW_COLUMNS;
+    return (product.columns <= few && product.depth >= LONG_VECTORS * target->lanes) ||
+           (row && type_bytes(type) > (type->dtype == DT_F32 ? target->l2_bytes : target->l1_bytes));
 }
 
 bool dots_suits_column(const Lower *lower, const Node *node)
@@ -150,13 +152,13 @@ bool dots_packing(const Dots *d, ValueId *source, Packing *packing)
     return true;
 }
 
-/* One row, for which tiles would pack the constants, too. */
-static bool packs_rows(Dots *d)
+/* For which tiles would pack the constants, too. */
+static bool packs_constant(Dots *d)
 {
     const Graph *graph = d->lower->graph;
     Packing packing;
     DType dtype = value_type(graph, lower_stored_operand(d->lower, d->node->in[1]))->dtype;
-    return (dtype == DT_F32 || widen_is_narrow(dtype)) && dots_suits_row(d->lower, d->node) &&
+    return (dtype == DT_F32 || widen_is_narrow(dtype)) && dots_suits_constant(d->lower, d->node) &&
            dots_packing(d, &d->source, &packing);
 }
 
@@ -311,7 +313,7 @@ bool dots_see(Dots *d)
     make_loops(d);
     set_streams(d, 0, streams, columns);
     bool lies = all_follow_depth(d);
-    d->packed = !lies && !d->scaled && packs_rows(d);
+    d->packed = !lies && !d->scaled && packs_constant(d);
     set_sums(d);
     return (lies || d->packed) && follows_depth(d, false);
 }

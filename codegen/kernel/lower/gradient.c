@@ -30,14 +30,6 @@ static const KnobSpec gradient_knobs[] = {
 
 /* The tile */
 
-static int64_t largest_divisor(int64_t of, int64_t limit)
-{
-    limit = most(1, least(of, limit));
-    while (of % limit)
-        limit--;
-    return limit;
-}
-
 /* Rows whose sums fit the registers, beside a vector of each and an element. */
 static int64_t most_rows(const Gradient *g)
 {
@@ -48,7 +40,7 @@ static int64_t most_rows(const Gradient *g)
 static int64_t channel_block(const Gradient *g)
 {
     const Type *x = value_type(g->lower->graph, g->node->in[0]);
-    return x->layout.block ? x->layout.block : largest_divisor(g->conv.channels, g->lanes);
+    return x->layout.block ? x->layout.block : number_largest_divisor(g->conv.channels, g->lanes);
 }
 
 /* As few tiles as can be, of balanced sizes. */
@@ -65,7 +57,7 @@ static void choose_rows(Gradient *g, const int64_t *asked)
     int64_t block = channel_block(g);
     g->along_taps =
         asked[KNOB_TAPS] == KNOB_FREE ? least(block, limit) < FEW_ROWS && g->taps > 1 : asked[KNOB_TAPS] > 0;
-    g->block_lines = g->along_taps ? largest_divisor(g->h.size, limit / g->w.size) : 1;
+    g->block_lines = g->along_taps ? number_largest_divisor(g->h.size, limit / g->w.size) : 1;
     g->block = g->along_taps ? g->w.size * g->block_lines : block;
     g->blocks = g->along_taps ? g->conv.channels : g->conv.channels / block;
     g->rows = cut(g->block, limit, g->row_span, &g->row_spans);
@@ -98,8 +90,8 @@ static void choose_chunk(Gradient *g, const int64_t *asked)
     int64_t strides = g->w.stride * g->h.stride, rows = g->along_taps ? 1 : g->block;
     int64_t pixel_bytes = 4 * (g->vectors * g->lanes + rows * strides);
     int64_t steps = most(FEW_STEPS, CHUNK_BYTES / pixel_bytes), image = g->h.out * g->w.out;
-    g->lines = largest_divisor(g->h.out, most(1, steps / g->w.out));
-    g->images = image < steps ? largest_divisor(g->conv.images, steps / image) : 1;
+    g->lines = number_largest_divisor(g->h.out, most(1, steps / g->w.out));
+    g->images = image < steps ? number_largest_divisor(g->conv.images, steps / image) : 1;
     if (image <= steps)
         g->lines = g->h.out;
     if (asked[KNOB_IMAGES] != KNOB_FREE)
@@ -178,14 +170,14 @@ static bool is_straight(const Gradient *g)
 static void choose_shares(Gradient *g)
 {
     int64_t shares = g->d_packed ? FEW_SHARES / 2 : least(MANY_SHARES, most(FEW_SHARES, g->blocks / FEW_SHARES));
-    g->shares = largest_divisor(g->blocks, shares);
+    g->shares = number_largest_divisor(g->blocks, shares);
     g->share = index_var_new(g->lower->arena, "share", 0, g->shares - 1);
 }
 
 /* The result goes through memory by rows of an output: eight of them are turned at once. */
 static void choose_turns(Gradient *g)
 {
-    int64_t rows = gradient_rows(g), part = largest_divisor(rows, MOST_TURNED);
+    int64_t rows = gradient_rows(g), part = number_largest_divisor(rows, MOST_TURNED);
     const Type *result = value_type(g->lower->graph, g->node->out[0]);
     g->turned = part < FEW_TURNED ? rows : part;
     g->turns = g->lower->target->dialect == DIALECT_VECTOR && !g->lower->target->small && !result->layout.block &&

@@ -10,18 +10,10 @@
 #define CHUNK_PIXELS 512 /* about: their columns stay near */
 #define FEW_PIXELS   16  /* of a chunk, for which storing its sums takes longer than adding them up */
 
-static int64_t largest_divisor(int64_t of, int64_t limit)
-{
-    limit = most(1, least(of, limit));
-    while (of % limit)
-        limit--;
-    return limit;
-}
-
 /* So many of `extent`, each of `pixels`: a part that divides them, or all where these are not too many. */
 static int64_t cut(int64_t extent, int64_t pixels)
 {
-    int64_t room = most(1, CHUNK_PIXELS / pixels), part = largest_divisor(extent, room);
+    int64_t room = most(1, CHUNK_PIXELS / pixels), part = number_largest_divisor(extent, room);
     bool poor = part < extent && 2 * part < room;
     return poor && extent <= OUTER_MOST_DEPTH / pixels ? extent : part;
 }

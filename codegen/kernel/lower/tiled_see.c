@@ -34,13 +34,6 @@ static ValueId under_cast(const Lower *lower, ValueId value)
     return kernel_makes(lower, value) && node_casts_input(lower->graph, node) ? node->in[0] : value;
 }
 
-static int64_t largest_divisor(int64_t of, int64_t limit)
-{
-    while (of % limit)
-        limit--;
-    return limit;
-}
-
 static Index at_depth(const Tiled *con, const Var *depth)
 {
     Arena *arena = con->lower->arena;
@@ -162,7 +155,8 @@ static bool see_conv(Tiled *con, const ConvolutionPhase *phase)
         return rank == 2 && conv->groups == 1 && !phase->transposed && tiled_see_line(con);
     if (see_image(con, image, h, column))
         return true;
-    int64_t whole = largest_divisor(con->depth, con->block_depth); /* views cut the address behind the last channel */
+    int64_t whole =
+        number_largest_divisor(con->depth, con->block_depth); /* views cut the address behind the last channel */
     if (con->joined > 1 || whole == con->block_depth || whole < LEAST_BLOCK)
         return false;
     set_blocks(con, whole);
@@ -228,7 +222,7 @@ static bool batched(const Shape *shape)
 
 int64_t tiled_divided_depth(int64_t depth, int64_t lanes)
 {
-    int64_t block = largest_divisor(depth, least(depth, 2 * lanes));
+    int64_t block = number_largest_divisor(depth, least(depth, 2 * lanes));
     return block < LEAST_BLOCK ? 0 : block;
 }
 
@@ -247,7 +241,8 @@ static bool cut_depth(Tiled *con, const Rows *rows)
     int64_t cut = whole ? con->depth : index_cut(address, k, NULL);
     if (cut <= 1 || con->depth % cut)
         return false;
-    int64_t shorter = whole ? tiled_divided_depth(cut, con->lanes) : largest_divisor(cut, least(cut, 2 * con->lanes));
+    int64_t shorter =
+        whole ? tiled_divided_depth(cut, con->lanes) : number_largest_divisor(cut, least(cut, 2 * con->lanes));
     if (!shorter)
         return false;
     set_blocks(con, shorter);
