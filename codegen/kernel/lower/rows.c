@@ -52,7 +52,9 @@ static bool compares(const Node *node)
     return false;
 }
 
-/* Does an extreme of the kernel read it, and is it stored or compared: with the same bits? */
+/* Does an extreme of the kernel read it, and is it stored, compared or subtracted from: with the same bits?  A compiler
+ * may make one instruction of a product and a difference, and what softmax takes the exponential of would be off by
+ * half a bit of the extreme: of large numbers, more than exp takes. */
 static bool equals_extreme(const Lower *lower, ValueId value)
 {
     bool extreme = false, equals = kernel_stores(lower, value);
@@ -63,7 +65,7 @@ static bool equals_extreme(const Lower *lower, ValueId value)
         Word combine =
             node_is_reduction(lower->graph, reader) ? reduction_of(lower->graph, reader).combine : WORD_COUNT;
         extreme |= combine == WORD_MAX || combine == WORD_MIN;
-        equals |= compares(reader);
+        equals |= compares(reader) || reader->op == OP_SUB;
     }
     return extreme && equals;
 }
