@@ -249,6 +249,21 @@ int64_t index_cut(Index a, const Var *var, int64_t *first)
     return 0;
 }
 
+int64_t index_finest_cut(Index a, const Var *var)
+{
+    int64_t cut = 0, factor;
+    for (uint32_t i = 0; i < a.count; i++) {
+        const Atom *atom = a.term[i].atom;
+        if (atom->kind != ATOM_DIV && atom->kind != ATOM_MOD)
+            continue;
+        if (!index_factor(atom->index, var, &factor))
+            cut = number_gcd(cut, index_finest_cut(atom->index, var));
+        else if (factor)
+            cut = number_gcd(cut, atom->divisor % factor ? 1 : atom->divisor / (factor < 0 ? -factor : factor));
+    }
+    return cut;
+}
+
 static Index of_atom(Arena *arena, const Atom *atom)
 {
     Term *term = ARENA_NEW(arena, Term);

@@ -184,6 +184,8 @@ bool index_is_even(Index a);
 /* A divisor by which an atom cuts `var` itself (so that splitting its loop makes the address affine), or 0.  `first`,
  * which may be NULL: the first value of var that begins a part, where they begin at a constant. */
 int64_t index_cut(Index a, const Var *var, int64_t *first);
+/* The largest part that none of its atoms cuts, of those that begin at 0; 0: none cuts var. */
+int64_t index_finest_cut(Index a, const Var *var);
 
 /* A copy of the block in which every use of the variable is `with`. */
 Block block_substitute(Arena *arena, const Block *block, const Var *var, Index with);

@@ -238,7 +238,7 @@ static bool cut_depth(Tiled *con, const Rows *rows)
     if (!rows_operand(con, rows, k, &address))
         return false;
     bool whole = index_factor(address, k, &step);
-    int64_t cut = whole ? con->depth : index_cut(address, k, NULL);
+    int64_t cut = whole ? con->depth : index_finest_cut(address, k);
     if (cut <= 1 || con->depth % cut)
         return false;
     int64_t shorter =
