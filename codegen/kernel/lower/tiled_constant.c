@@ -118,23 +118,47 @@ static void see_scale(Tiled *con)
         }
 }
 
-bool tiled_see_constant(Tiled *con)
+static bool see_sources(Tiled *con, Index depth, const Digits *digits)
+{
+    Leaves leaves;
+    if (!leaves_at(con, within_bundle(con, digits, depth, con->group_channels), digits, &leaves))
+        return false;
+    con->source_count = leaves.count;
+    for (uint32_t i = 0; i < leaves.count; i++)
+        if (!see_source(con, &leaves.leaf[i], digits, &con->source[i]))
+            return false;
+    return true;
+}
+
+/* As one row of all its depth, no step of which is behind the last one: a scale that does not depend on it does not
+ * seem to behind a view. */
+static bool see_whole_depth(Tiled *con)
+{
+    Digits digits = new_digits(con, con->depth);
+    if (con->joined > 1 || !con->depth || !see_sources(con, index_var(con->lower->arena, digits.depth), &digits))
+        return false;
+    for (uint32_t i = 0; i < con->source_count; i++)
+        con->source[i].block = con->source[i].depth * con->block_depth;
+    return true;
+}
+
+static bool see_blocks(Tiled *con)
 {
     Arena *arena = con->lower->arena;
     Digits digits = new_digits(con, con->block_depth);
     Index depth = index_var(arena, digits.depth);
-    Leaves leaves;
     if (con->joined == 1)
         depth = index_add(arena, index_scale(arena, index_var(arena, con->block), con->block_depth), depth);
+    return see_sources(con, depth, &digits);
+}
+
+bool tiled_see_constant(Tiled *con)
+{
     con->widened = kernel_computes(con->lower, con->second);
     con->parts = 1;
     con->weight_bytes = 4;
-    if (!leaves_at(con, within_bundle(con, &digits, depth, con->group_channels), &digits, &leaves))
+    if (!see_whole_depth(con) && !see_blocks(con))
         return false;
-    con->source_count = leaves.count;
-    for (uint32_t i = 0; i < leaves.count; i++)
-        if (!see_source(con, &leaves.leaf[i], &digits, &con->source[i]))
-            return false;
     put_largest_first(con);
     con->weight_bytes = dtype_bytes(value_type(con->lower->graph, con->source[0].value)->dtype);
     see_scale(con);
