@@ -82,7 +82,8 @@ bool widen_takes_half(const Graph *graph, const Node *node)
         !value_is_number(graph, node->in[1], &by))
         return false;
     Word word = list->term[list->count - 1].word;
-    return (word == WORD_BIT_AND && by == 15) || (word == WORD_SHIFT_RIGHT && by == 4);
+    bool high = word == WORD_SHIFT_RIGHT && by == 4; /* of what fits the low half it is 0, which needs no elements */
+    return (word == WORD_BIT_AND && by == 15) || (high && !widen_fits_nibbles(graph, node->in[0]));
 }
 
 /* The operand through which the node is made of a core. */

@@ -124,7 +124,7 @@ static const char *unpacked(OnnxNode *n, const char *bytes, int64_t rows, int64_
 
 typedef struct Blocks { /* of weights W [rows, k] that take a few bits each */
     int64_t k, rows, bits, size, blocks;
-    bool pointed; /* has zero points */
+    bool pointed, floats; /* has zero points; of the scales' type, not packed */
 } Blocks;
 
 static bool take_blocks(OnnxNode *n, Blocks *b)
@@ -143,8 +143,12 @@ static bool take_blocks(OnnxNode *n, Blocks *b)
     if (w->dtype != DT_U8 || shape_elements(&w->shape) != b->rows * b->blocks * bytes ||
         shape_elements(&scale->shape) != b->rows * b->blocks || scale->dtype != onnx_type(n, 0)->dtype)
         return onnx_no(n, "its weights or scales have other extents");
-    if (b->pointed && (onnx_type(n, 3)->dtype != DT_U8 || shape_elements(&onnx_type(n, 3)->shape) != b->rows * zeros))
-        return onnx_no(n, "its zero points are no packed integers");
+    const Type *zero = b->pointed ? onnx_type(n, 3) : NULL;
+    b->floats = zero && zero->dtype == scale->dtype;
+    if (zero && zero->dtype != DT_U8 && !b->floats)
+        return onnx_no(n, "its zero points are neither packed integers nor of the scales' type");
+    if (zero && shape_elements(&zero->shape) != b->rows * (b->floats ? b->blocks : zeros))
+        return onnx_no(n, "its zero points have other extents");
     return true;
 }
 
@@ -178,6 +182,8 @@ static const char *unpacked_zeros(OnnxNode *n, const Blocks *b)
 static const char *put_zeros(OnnxNode *n, const Blocks *b)
 {
     int64_t dim[] = {b->rows, b->blocks};
+    if (b->floats)
+        return shaped(n, 3, 2, dim);
     const char *q = b->bits == 8 ? shaped(n, 3, 2, dim) : unpacked_zeros(n, b);
     return q ? onnx_text(n, "cast(%s, to = %s)", q, dtype_name(onnx_type(n, 0)->dtype)) : NULL;
 }

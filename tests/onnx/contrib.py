@@ -45,6 +45,8 @@ CASES = {
     "matmul of 4 bits": ("MatMulNBits", [floats(2, 40), BYTES, SCALES], {"K": 40, "N": 5, "bits": 4, "block_size": 16}, ["y"]),
     "matmul of 4 bits with zero points": ("MatMulNBits", [floats(2, 40), BYTES, SCALES, DICE.integers(0, 256, 10, dtype="u1")],
                                           {"K": 40, "N": 5, "bits": 4, "block_size": 16}, ["y"]),
+    "matmul of 4 bits with zero points of floats": ("MatMulNBits", [floats(2, 40), BYTES, SCALES, floats(5, 3)],
+                                                    {"K": 40, "N": 5, "bits": 4, "block_size": 16}, ["y"]),
     "matmul of 8 bits": ("MatMulNBits", [floats(2, 40), DICE.integers(0, 256, (5, 3, 16), dtype="u1"), SCALES],
                          {"K": 40, "N": 5, "bits": 8, "block_size": 16}, ["y"]),
 }
