@@ -346,6 +346,18 @@ def weights_of_four_bits(t):
         numpy.testing.assert_allclose(t.value(m, x=x, **({} if known else {"z": zero})), x @ w.T, 1e-4, 1e-4)
         assert ("y.zeros: u8[3, 3] = [[" in t.run("import", "m.onnx")) == known
 
+    """Zero points of the scales' type, one for each block"""
+    zero = dice.normal(8, 3, (3, 3)).astype("f4")
+    w = ((halves(packed).reshape(3, 3, 16) - zero[:, :, None]) * scale[:, :, None]).reshape(3, 48)[:, :40]
+    m = lambda zero: model(graph([node("MatMulNBits", ["x", "w", "s", "z"], ["y"], domain="com.microsoft", K=40, N=3, bits=4, block_size=16)],
+                                 [value("x", [2, 40])], [value("y", None)], [tensor("w", packed), tensor("s", scale), tensor("z", zero)]),
+                           domains=["com.microsoft"])
+    numpy.testing.assert_allclose(t.value(m(zero), x=x), x @ w.T, 1e-4, 1e-4)
+    t.write(m(zero.astype("f2")))
+    assert "its zero points are neither packed integers nor of the scales' type" in t.run("compile", "m.onnx", status=1)
+    t.write(m(zero[:2]))
+    assert "its zero points have other extents" in t.run("compile", "m.onnx", status=1)
+
 
 @case
 def known_operands_of_ops_that_are_written_in_steps(t):
