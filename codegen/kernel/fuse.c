@@ -78,12 +78,13 @@ static bool elementwise_joins(const Fuser *fuser, const Node *node, uint32_t ker
     return true;
 }
 
-/* Reductions over trailing dimensions of a plain tensor make a kernel of rows. */
+/* Reductions over trailing dimensions make a kernel of rows. */
 static bool row_reduction(const Graph *graph, const Node *node, uint32_t *row_rank)
 {
     const Type *type = value_type(graph, node->in[0]);
     Reduction reduction = reduction_of(graph, node);
-    return !type->layout.block && shape_elements(&type->shape) > 0 && reduction_is_of_rows(&reduction, row_rank);
+    return shape_elements(&type->shape) > 0 && reduction_is_of_rows(&reduction, row_rank) &&
+           kernel_rows_lie(type, *row_rank);
 }
 
 static uint32_t place_reduction(Fuser *fuser, const Node *node, uint32_t kernel)
@@ -94,7 +95,7 @@ static uint32_t place_reduction(Fuser *fuser, const Node *node, uint32_t kernel)
         return open_group(fuser, KERNEL_ANCHOR, value_type(fuser->graph, node->out[0]), 0);
     if (kernel != NONE && fuser_made_in(fuser, node->in[0], kernel) && fuser->group[kernel].size < MOST_NODES) {
         Group *group = &fuser->group[kernel];
-        bool same = shape_eq(&group->type->shape, &in->shape) && !group->type->layout.block;
+        bool same = shape_eq(&group->type->shape, &in->shape) && group->type->layout.block == in->layout.block;
         if (group->kind == KERNEL_MAP && same) {
             group->kind = KERNEL_ROWS;
             group->row_rank = row_rank;

@@ -9,7 +9,12 @@ static bool is_anchor(const Graph *graph, const Kernel *kernel, const Node *node
            node_is_sorting(node) || (kernel->node_count == 1 && kernel_assembles(graph, node));
 }
 
-/* Do all reductions run over the rows of one plain space? */
+bool kernel_rows_lie(const Type *type, uint32_t row_rank)
+{
+    return !type->layout.block || (row_rank == 0 && type->shape.dim[1] % type->layout.block == 0);
+}
+
+/* Do all reductions run over the rows of one space? */
 static bool is_of_rows(const Graph *graph, const Kernel *kernel)
 {
     const Shape *space = NULL;
@@ -21,7 +26,8 @@ static bool is_of_rows(const Graph *graph, const Kernel *kernel)
             continue;
         Reduction reduction = reduction_of(graph, node);
         const Type *type = value_type(graph, node->in[0]);
-        if (type->layout.block || !reduction_is_of_rows(&reduction, &rank) || shape_elements(&type->shape) == 0)
+        if (!reduction_is_of_rows(&reduction, &rank) || !kernel_rows_lie(type, rank) ||
+            shape_elements(&type->shape) == 0)
             return false;
         if (space && (!shape_eq(space, &type->shape) || rank != first_rank))
             return false;

@@ -93,6 +93,9 @@ void kernel_name_all(const Graph *graph, Arena *arena, Kernel *kernel, uint32_t 
 
 /* Values as kernels see them */
 
+/* Does a row lie as the shape says, or is there one alone, of all elements of full blocks, in whatever order? */
+bool kernel_rows_lie(const Type *type, uint32_t row_rank);
+
 bool kernel_value_is_inline(const Graph *graph, ValueId value); /* views and ramps: an index map, never memory */
 bool kernel_value_is_view(const Graph *graph, ValueId value);
 /* The value that a view of a view ... looks at, or itself. */

@@ -103,8 +103,8 @@ typedef struct Leaves {
 
 /* False when anything else is read, or several elements of one constant. */
 bool lower_leaves(Lower *lower, ValueId value, const Index *position, Leaves *leaves);
-/* The one value of 8 or 16 bits in memory, constant or not, that it is computed of in the same way; false: there is
- * another. */
+/* The one value of 8 or 16 bits in memory, constant or not, that it is computed of in the same way, beside numbers and
+ * tensors of one element; false: there is another. */
 bool lower_narrow_leaf(Lower *lower, ValueId value, const Index *position, Leaf *leaf);
 /* Is it a product of two operands, behind views, which the kernel computes? */
 bool lower_is_scaled(const Lower *lower, ValueId value, const Node **product);

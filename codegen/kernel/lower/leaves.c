@@ -91,10 +91,17 @@ bool lower_narrow_leaf(Lower *lower, ValueId value, const Index *position, Leaf 
 {
     Leaves leaves = {.count = 0};
     Finder finder = {lower, &leaves, false};
-    if (!find(&finder, value, position, 0) || leaves.count != 1)
+    uint32_t found = 0;
+    if (!find(&finder, value, position, 0))
         return false;
-    *leaf = leaves.leaf[0];
-    return widen_is_narrow(value_type(lower->graph, leaf->value)->dtype);
+    for (uint32_t i = 0; i < leaves.count; i++) {
+        const Type *type = value_type(lower->graph, leaves.leaf[i].value);
+        if (shape_elements(&type->shape) == 1) /* a zero point, say, which is the same wherever it is read */
+            continue;
+        *leaf = leaves.leaf[i];
+        found += widen_is_narrow(type->dtype) ? 1 : 2;
+    }
+    return found == 1;
 }
 
 /* The node that makes it, behind views. */

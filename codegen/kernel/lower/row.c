@@ -2,10 +2,30 @@
 #include "kernel/lower/rows.h"
 #include "ops/meaning.h"
 
+/* In the order of memory, where blocks of channels are innermost. */
+static void blocked_position(Lower *lower, const Rows *rows, Index at, Index *position)
+{
+    uint32_t rank = rows->space->rank;
+    int64_t dim[MAX_RANK + 1];
+    Index digit[MAX_RANK + 1];
+    for (uint32_t d = 0; d < rank; d++)
+        dim[d] = d == 1 ? rows->space->dim[d] / rows->block : rows->space->dim[d];
+    dim[rank] = rows->block;
+    index_unflatten(lower->arena, at, dim, rank + 1, digit);
+    for (uint32_t d = 0; d < rank; d++)
+        position[d] = digit[d];
+    position[1] = index_add(lower->arena, index_scale(lower->arena, digit[1], rows->block), digit[rank]);
+    lower->row_position = at;
+}
+
 void lower_row_position(Lower *lower, const Rows *rows, Index at, Index *position)
 {
     for (uint32_t d = 0; d < rows->row_rank; d++)
         position[d] = rows->row[d];
+    if (rows->block) {
+        blocked_position(lower, rows, at, position);
+        return;
+    }
     index_unflatten(lower->arena, at, rows->space->dim + rows->row_rank, rows->space->rank - rows->row_rank,
                     position + rows->row_rank);
     lower->row_position = at;

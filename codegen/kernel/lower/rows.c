@@ -15,7 +15,7 @@
 #include <assert.h>
 
 /* The first reduction's space; others must agree with it, and so must the layout. */
-static bool rows_space(const Lower *lower, const Shape **space, uint32_t *row_rank)
+static bool rows_space(const Lower *lower, const Shape **space, uint32_t *row_rank, uint32_t *block)
 {
     *space = NULL;
     for (uint32_t n = 0; n < lower->kernel->node_count; n++) {
@@ -28,12 +28,14 @@ static bool rows_space(const Lower *lower, const Shape **space, uint32_t *row_ra
         Reduction reduction = reduction_of(lower->graph, node);
         const Type *type = value_type(lower->graph, node->in[0]);
         uint32_t rank;
-        if (type->layout.block || !reduction_is_of_rows(&reduction, &rank) || shape_elements(&type->shape) == 0)
+        if (!reduction_is_of_rows(&reduction, &rank) || !kernel_rows_lie(type, rank) ||
+            shape_elements(&type->shape) == 0)
             return false;
-        if (*space && (!shape_eq(*space, &type->shape) || rank != *row_rank))
+        if (*space && (!shape_eq(*space, &type->shape) || rank != *row_rank || type->layout.block != *block))
             return false;
         *space = &type->shape;
         *row_rank = rank;
+        *block = type->layout.block;
     }
     return *space != NULL;
 }
@@ -199,7 +201,7 @@ static void gather_team(Lower *lower, Rows *rows)
 static Rows see_rows(const Lower *lower)
 {
     Rows rows = {.columns = 1};
-    bool found = rows_space(lower, &rows.space, &rows.row_rank);
+    bool found = rows_space(lower, &rows.space, &rows.row_rank, &rows.block);
     assert(found && "a kernel of rows has a space of rows");
     (void)found;
     for (uint32_t d = rows.row_rank; d < rows.space->rank; d++)

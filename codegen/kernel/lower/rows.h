@@ -8,6 +8,7 @@ typedef struct Rows {
     const Shape *space;
     uint32_t row_rank; /* dimensions before the columns */
     int64_t columns;
+    uint32_t block;   /* channels of the last dimension in memory, where one row is the whole space; or 0 */
     const Index *row; /* position of the row */
     uint32_t team;    /* threads that share out the columns, or 0 */
     const Var *thread;
