@@ -45,11 +45,12 @@ static bool is_full(const Lower *lower, const Rows *rows, ValueId value)
     return shape_eq(value_shape(lower->graph, value), rows->space);
 }
 
+/* Does it compare its operands, or subtract them, so that the last bit of one counts? */
 static bool compares(const Node *node)
 {
     const ScalarList *list = op_info(node->op)->scalar;
     for (uint32_t t = 0; list && t < list->count; t++)
-        if (list->term[t].word == WORD_EQ || list->term[t].word == WORD_NE)
+        if (list->term[t].word == WORD_EQ || list->term[t].word == WORD_NE || list->term[t].word == WORD_SUB)
             return true;
     return false;
 }
@@ -67,7 +68,7 @@ static bool equals_extreme(const Lower *lower, ValueId value)
         Word combine =
             node_is_reduction(lower->graph, reader) ? reduction_of(lower->graph, reader).combine : WORD_COUNT;
         extreme |= combine == WORD_MAX || combine == WORD_MIN;
-        equals |= compares(reader) || reader->op == OP_SUB;
+        equals |= compares(reader);
     }
     return extreme && equals;
 }
