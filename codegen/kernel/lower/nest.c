@@ -295,6 +295,48 @@ static const Var *merge_loops(Arena *arena, const Nest *nest, const Var **var, u
     return joint;
 }
 
+#define MOST_PLANES 4
+
+typedef struct Planes {
+    const Var *plane, *pixel;
+    bool some, interleaved;
+} Planes;
+
+static void check_interleaved(void *context, const Expr *load)
+{
+    Planes *planes = context;
+    int64_t plane, pixel;
+    bool affine = index_factor(load->index, planes->plane, &plane) && index_factor(load->index, planes->pixel, &pixel);
+    bool side_by_side = affine && plane == 1 && pixel == planes->plane->high + 1;
+    planes->some |= side_by_side;
+    planes->interleaved &= side_by_side || (affine && pixel == 0); /* what all pixels of a plane have */
+}
+
+/* Few planes of elements that lie side by side, as the colours of an image whose channels are last: the elements are
+ * passed over once, for all planes, rather than once for each. */
+static void join_planes(Lower *lower, const Var **loop, uint32_t *loops, Block *body)
+{
+    if (*loops < 2 || lower->target->dialect != DIALECT_VECTOR)
+        return;
+    Planes planes = {loop[*loops - 2], loop[*loops - 1], false, true};
+    int64_t count = planes.plane->high + 1;
+    if (count < 2 || count > MOST_PLANES || planes.pixel->high + 1 < lower->target->lanes)
+        return;
+    for (const Stmt *stmt = body->first; stmt; stmt = stmt->next) {
+        planes.interleaved &= stmt->kind == STMT_STORE;
+        if (planes.interleaved)
+            expr_loads(stmt->value, check_interleaved, &planes);
+    }
+    if (!planes.some || !planes.interleaved)
+        return;
+    Block all = {0};
+    for (int64_t i = 0; i < count; i++)
+        block_append(&all, block_substitute(lower->arena, body, planes.plane, index_constant(i)));
+    *body = all;
+    loop[*loops - 2] = planes.pixel;
+    --*loops;
+}
+
 /* Loops over the memory of `type`; runs of dimensions that every access walks evenly become one loop. */
 void lower_nest_each_by(Lower *lower, const Type *type, Vectorizes vectorizes, LowerElement *element, void *context)
 {
@@ -319,6 +361,7 @@ void lower_nest_each_by(Lower *lower, const Type *type, Vectorizes vectorizes, L
         return;
     }
     lower_join_turns(lower, loop, &loops, &body);
+    join_planes(lower, loop, &loops, &body);
     for (uint32_t i = 0; i + 1 < loops; i++)
         if (loop[i]->high > 0)
             lower->block = &stmt_for(lower->arena, lower->block, loop[i], 0, loop[i]->high + 1, 1, LOOP_PARALLEL)->body;
