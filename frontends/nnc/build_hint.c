@@ -34,6 +34,13 @@ static bool is_updated(const Builder *b, const Binding *old)
     return role == ROLE_PARAM || role == ROLE_STATE;
 }
 
+/* Is a branch open that the name was not assigned in, as it is visible behind it? */
+static bool stands_before_branch(const Builder *b, const Binding *old)
+{
+    const AstStmt *branch = b->branch;
+    return branch && (old->place.source != branch->place.source || old->place.offset < branch->place.offset);
+}
+
 /* After a second assignment of a name. */
 void build_hint_assigned(Builder *b, Str name, const Binding *old)
 {
@@ -44,7 +51,7 @@ void build_hint_assigned(Builder *b, Str name, const Binding *old)
     if (is_updated(b, old))
         diag_note(b->diag, (Place){0}, "its value after the run is written: " STR_FMT " <- " STR_FMT, STR_ARG(name),
                   STR_ARG(value));
-    else if (b->branch)
+    else if (stands_before_branch(b, old))
         diag_note(b->diag, (Place){0},
                   "write: " STR_FMT " = " STR_FMT " if " STR_FMT " else " STR_FMT ", and use " STR_FMT " from here on",
                   STR_ARG(other), STR_ARG(value), STR_ARG(shown_text(b, b->branch->value)), STR_ARG(name),
