@@ -145,6 +145,15 @@ static Difference difference(const Tensor *got, const Tensor *want)
     return d;
 }
 
+/* `, 3 of 4800 elements`: how many differ by more than that. */
+static Str count_beyond(Arena *arena, const Tensor *got, const Tensor *want, double most)
+{
+    int64_t count = 0, all = shape_elements(&want->type->shape);
+    for (int64_t i = 0; i < all; i++)
+        count += error_of(got, want, i) > most;
+    return str_format(arena, ", %" PRId64 " of %" PRId64 " elements", count, all);
+}
+
 typedef struct Expected {
     Graph *reference;
     const Tensor *const *input;
@@ -223,12 +232,14 @@ static int check(Cli *cli, const Model *model, const Tensor *const *got, const E
             noise = noise ? noise : find_noise(cli, want);
             rounded = good = d.largest <= SEVERAL * noise[i] && d.largest <= want->within[i] * largest_input(want);
         }
-        text_printf(&out,
-                    "check " STR_FMT ": largest error %.3g, %.3g of the largest value, at element %" PRId64 ": %s\n",
-                    STR_ARG(str_shown(&cli->arena, model->graph->output[i].name)), d.largest, relative, d.at,
-                    rounded ? "agrees but for rounding"
-                    : good  ? "agrees"
-                            : "DIFFERS");
+        Str beyond = good ? (Str){0} : count_beyond(&cli->arena, got[i], want->output[i], want->within[i] * d.scale);
+        text_printf(
+            &out,
+            "check " STR_FMT ": largest error %.3g, %.3g of the largest value, at element %" PRId64 STR_FMT ": %s\n",
+            STR_ARG(str_shown(&cli->arena, model->graph->output[i].name)), d.largest, relative, d.at, STR_ARG(beyond),
+            rounded ? "agrees but for rounding"
+            : good  ? "agrees"
+                    : "DIFFERS");
         status = good ? status : STATUS_INPUT;
     }
     cli_put_rows(&out);
