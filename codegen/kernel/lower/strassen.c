@@ -122,7 +122,8 @@ static void set_half(Quarters *q, int64_t half)
 #define FAR_LEVELS     4   /* of second levels, of which more bytes of weights come from far */
 #define FAR_BYTES      100 /* a cycle, of these, less what is hidden behind products */
 #define LEAST_MEASURED 8   /* lanes, with which these have been */
-#define MOST_LEVELS    1.5 /* that many second levels of scratch, and no more, are worth it */
+#define MOST_LEVELS    3   /* that many second levels of scratch, and no more, are worth it for rows ... */
+#define IMAGE_LEVELS   1.5 /* ... and for images, of which a network has larger ones and less weights */
 
 static double images_of(const Quarters *q)
 {
@@ -211,7 +212,8 @@ static double strassen_cost(const Lower *lower, const Kernel *kernel, const Reci
     bool offered = plan(&copy, &q, &same);
     assert(offered && "what was offered is offered again");
     (void)offered;
-    return kept_bytes(&q) > MOST_LEVELS * lower->target->l2_bytes ? DBL_MAX : cost_of(&q);
+    double levels = q.con.is_product ? MOST_LEVELS : IMAGE_LEVELS;
+    return kept_bytes(&q) > levels * lower->target->l2_bytes ? DBL_MAX : cost_of(&q);
 }
 
 /* Quarters of the constant, [pair][half of the depth][left, right][depth][column], of which the array has sums. */
