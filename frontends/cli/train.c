@@ -294,6 +294,17 @@ static int check_apart(Cli *cli, const Trainer *t)
     return STATUS_OK;
 }
 
+/* Nobody who asks for another format by its name gets this one. */
+static int check_format(Cli *cli, const char *flag, Str path)
+{
+    static const char *const other[] = {".npz", ".npy", ".onnx", ".nnc", ".pt", ".pth", ".ckpt", ".h5", ".bin", ".svg"};
+    for (size_t i = 0; path.ptr && i < sizeof other / sizeof *other; i++)
+        if (str_ends(path, other[i]))
+            return cli_usage(cli, "%s " STR_FMT ": what is written are safetensors; name it so, .safetensors", flag,
+                             STR_ARG(path));
+    return STATUS_OK;
+}
+
 static int take_files(Cli *cli, Trainer *t)
 {
     t->save = checkpoint_path(cli, args_operand(cli, 0));
@@ -302,7 +313,9 @@ static int take_files(Cli *cli, Trainer *t)
     if (!args_has(cli, "save") && !args_has(cli, "resume") && file_exists(t->save))
         return cli_usage(cli, STR_FMT " is there already: go on with --resume, or write another with --save",
                          STR_ARG(t->save));
-    return check_apart(cli, t);
+    int status = check_apart(cli, t);
+    status = status ? status : check_format(cli, "-o", t->weights);
+    return status ? status : check_format(cli, "--save", args_value(cli, "save"));
 }
 
 /* Better now than after hours. */
