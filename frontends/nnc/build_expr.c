@@ -269,7 +269,7 @@ static Thing eval_binary(Builder *b, const AstExpr *expr)
     for (uint32_t i = count; i-- > 0; expr = expr->left)
         link[i] = expr;
     Thing result = build_eval(b, first);
-    for (uint32_t i = 0; i < count && !b->exhausted; i++)
+    for (uint32_t i = 0; i < count && build_step(b, expr->place, 0); i++) /* lists are copied at each */
         result = eval_link(b, link[i], result);
     return b->exhausted ? build_thing_bad() : result;
 }

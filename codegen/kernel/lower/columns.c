@@ -232,7 +232,7 @@ static bool follows_part(Lower *lower, Columns *c)
 {
     Arena *arena = lower->arena;
     const Shape *from = value_shape(lower->graph, c->node->in[0]);
-    Following following = {index_var_new(arena, "j", 0, c->joined * c->across - 1), true};
+    Following following = {index_var_new(arena, "j", 0, c->across - 1), true};
     Block trial = {0}, *outer = lower_enter(lower, &trial);
     for (uint32_t d = 0; d < c->leading; d++)
         if (c->reduction.reduced[d])
@@ -280,7 +280,7 @@ static void columns_lower(Lower *lower)
         else if (c.reduction.keep)
             result[o++] = index_constant(0);
     }
-    if (goes_over(lower, &c) && !follows_part(lower, &c)) {
+    if (c.joined == 1 && goes_over(lower, &c) && !follows_part(lower, &c)) {
         c.parts = c.across * c.parts / across_last(lower, &c);
         c.across = across_last(lower, &c);
     }

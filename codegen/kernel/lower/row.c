@@ -45,11 +45,19 @@ static Stage build_stage(Lower *lower, const Rows *rows, const Node *reduce, DTy
     Block *outer = lower_enter(lower, &stage.block);
     lower_row_position(lower, rows, index_var(lower->arena, stage.column), position);
     stage.value = expr_cast(lower->arena, dtype, lower_value(lower, reduce->in[0], position));
-    for (uint32_t i = 0; i < lower->memo_count; i++)
-        if (lower->spill[lower->memo[i].value]) /* it is in scratch from now on */
-            lower->spilled[lower->memo[i].value] = true;
     lower_leave(lower, outer);
     return stage;
+}
+
+/* What the stage has stored is in scratch from now on. */
+static void note_spilled(Lower *lower, const Stage *stage)
+{
+    for (const Stmt *stmt = stage->block.first; stmt; stmt = stmt->next)
+        for (uint32_t n = 0; stmt->kind == STMT_STORE && n < lower->kernel->node_count; n++) {
+            ValueId value = lower->graph->node[lower->kernel->node[n]].out[0];
+            if (lower->spill[value] == stmt->buffer + 1)
+                lower->spilled[value] = true;
+        }
 }
 
 /* The stage at a column, added to an accumulator. */
@@ -224,4 +232,5 @@ void lower_reduce_row(Lower *lower, const Rows *rows, const Node *node, const St
         Stmt *loop = lower_row_loop(lower, rows, done, &rest);
         add_stage(lower, &loop->body, &stage, index_var(lower->arena, rest), total, 0);
     }
+    note_spilled(lower, &stage);
 }

@@ -13,6 +13,7 @@
 #include "ops/meaning.h"
 
 #include <assert.h>
+#include <math.h>
 
 /* The first reduction's space; others must agree with it, and so must the layout. */
 static bool rows_space(const Lower *lower, const Shape **space, uint32_t *row_rank, uint32_t *block)
@@ -45,22 +46,59 @@ static bool is_full(const Lower *lower, const Rows *rows, ValueId value)
     return shape_eq(value_shape(lower->graph, value), rows->space);
 }
 
-/* Does it compare its operands, or subtract them, so that the last bit of one counts? */
 static bool compares(const Node *node)
 {
     const ScalarList *list = op_info(node->op)->scalar;
     for (uint32_t t = 0; list && t < list->count; t++)
-        if (list->term[t].word == WORD_EQ || list->term[t].word == WORD_NE || list->term[t].word == WORD_SUB)
+        if (list->term[t].word == WORD_EQ || list->term[t].word == WORD_NE)
             return true;
     return false;
 }
 
-/* Does an extreme of the kernel read it, and is it stored, compared or subtracted from: with the same bits?  A compiler
- * may make one instruction of a product and a difference, and what softmax takes the exponential of would be off by
- * half a bit of the extreme: of large numbers, more than exp takes. */
+/* The word that joins the operands of an elementwise node; WORD_COUNT of any other. */
+static Word last_word(const Node *node)
+{
+    const ScalarList *list = op_info(node->op)->scalar;
+    return list ? list->term[list->count - 1].word : WORD_COUNT;
+}
+
+/* Is it a product, or one with its sign changed, that is rounded, as one by a power of two is not? */
+static bool is_rounded_product(const Lower *lower, ValueId value)
+{
+    const Node *node = value_producer(lower->graph, value);
+    while (kernel_makes(lower, value) && last_word(node) == WORD_NEG) {
+        value = node->in[0];
+        node = value_producer(lower->graph, value);
+    }
+    if (!kernel_makes(lower, value) || last_word(node) != WORD_MUL)
+        return false;
+    for (uint32_t i = 0; i < node->in_count; i++) {
+        double number;
+        int exponent;
+        if (value_is_number(lower->graph, node->in[i], &number) && fabs(frexp(number, &exponent)) == 0.5)
+            return false;
+    }
+    return true;
+}
+
+/* Does the node take the difference of the value and its extreme? */
+static bool differs_from_extreme(const Lower *lower, const Node *node, ValueId value)
+{
+    if (last_word(node) != WORD_SUB || node->in_count != 2)
+        return false;
+    ValueId other = node->in[node->in[0] == value];
+    const Node *made;
+    while ((made = value_producer(lower->graph, other)) && view_is_reshape(made))
+        other = made->in[0];
+    return made && node_is_reduction(lower->graph, made) && made->in[0] == value;
+}
+
+/* Does an extreme of the kernel read it, and is it stored or compared, or a product that is subtracted: with the same
+ * bits?  A compiler may make one instruction of a product and a difference, and what softmax takes the exponential of
+ * would be off by half a bit of the extreme: of large numbers, more than exp takes. */
 static bool equals_extreme(const Lower *lower, ValueId value)
 {
-    bool extreme = false, equals = kernel_stores(lower, value);
+    bool extreme = false, equals = kernel_stores(lower, value), product = is_rounded_product(lower, value);
     for (uint32_t i = lower->users->first[value]; i < lower->users->first[value + 1]; i++) {
         const Node *reader = &lower->graph->node[lower->users->user[i]];
         if (!kernel_has(lower, reader))
@@ -68,7 +106,7 @@ static bool equals_extreme(const Lower *lower, ValueId value)
         Word combine =
             node_is_reduction(lower->graph, reader) ? reduction_of(lower->graph, reader).combine : WORD_COUNT;
         extreme |= combine == WORD_MAX || combine == WORD_MIN;
-        equals |= compares(reader);
+        equals |= compares(reader) || (product && differs_from_extreme(lower, reader, value));
     }
     return extreme && equals;
 }

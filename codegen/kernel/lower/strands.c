@@ -11,7 +11,7 @@ static bool hides_latency(const Block *block, const Expr *value)
 {
     bool hides = expr_is_expensive(value);
     for (const Stmt *stmt = block->first; stmt && !hides; stmt = stmt->next)
-        hides = stmt->kind != STMT_LOCAL || expr_is_expensive(stmt->value);
+        hides = (stmt->kind != STMT_LOCAL && stmt->kind != STMT_STORE) || expr_is_expensive(stmt->value);
     return hides;
 }
 
