@@ -81,24 +81,47 @@ static bool is_rounded_product(const Lower *lower, ValueId value)
     return true;
 }
 
+#define DEEPEST 8 /* nodes between an extreme and what is made of it */
+
+/* Is it an extreme of the value, or made of one, as by a choice of 0 where that is infinite? */
+static bool is_of_extreme(const Lower *lower, ValueId of, ValueId value, uint32_t depth)
+{
+    const Node *made = value_producer(lower->graph, of);
+    if (!made || depth > DEEPEST || !(kernel_makes(lower, of) || view_is_reshape(made)))
+        return false;
+    if (node_is_reduction(lower->graph, made)) {
+        Word combine = reduction_of(lower->graph, made).combine;
+        return made->in[0] == value && (combine == WORD_MAX || combine == WORD_MIN);
+    }
+    for (uint32_t i = 0; i < made->in_count; i++)
+        if (is_of_extreme(lower, made->in[i], value, depth + 1))
+            return true;
+    return false;
+}
+
 /* Does the node take the difference of the value and its extreme? */
 static bool differs_from_extreme(const Lower *lower, const Node *node, ValueId value)
 {
-    if (last_word(node) != WORD_SUB || node->in_count != 2)
-        return false;
-    ValueId other = node->in[node->in[0] == value];
-    const Node *made;
-    while ((made = value_producer(lower->graph, other)) && view_is_reshape(made))
-        other = made->in[0];
-    return made && node_is_reduction(lower->graph, made) && made->in[0] == value;
+    return last_word(node) == WORD_SUB && node->in_count == 2 &&
+           is_of_extreme(lower, node->in[node->in[0] == value], value, 0);
 }
 
-/* Does an extreme of the kernel read it, and is it stored or compared, or a product that is subtracted: with the same
- * bits?  A compiler may make one instruction of a product and a difference, and what softmax takes the exponential of
- * would be off by half a bit of the extreme: of large numbers, more than exp takes. */
+/* Is it a product from which its extreme is subtracted?  A compiler may make one instruction of both, and what softmax
+ * takes the exponential of would be off by half a bit of the extreme: of large numbers, more than exp takes. */
+static bool is_subtracted_product(const Lower *lower, ValueId value)
+{
+    bool differs = false;
+    for (uint32_t i = lower->users->first[value]; i < lower->users->first[value + 1] && !differs; i++) {
+        const Node *reader = &lower->graph->node[lower->users->user[i]];
+        differs = kernel_has(lower, reader) && differs_from_extreme(lower, reader, value);
+    }
+    return differs && is_rounded_product(lower, value);
+}
+
+/* Does an extreme of the kernel read it, and is it stored or compared: with the same bits? */
 static bool equals_extreme(const Lower *lower, ValueId value)
 {
-    bool extreme = false, equals = kernel_stores(lower, value), product = is_rounded_product(lower, value);
+    bool extreme = false, equals = kernel_stores(lower, value);
     for (uint32_t i = lower->users->first[value]; i < lower->users->first[value + 1]; i++) {
         const Node *reader = &lower->graph->node[lower->users->user[i]];
         if (!kernel_has(lower, reader))
@@ -106,7 +129,7 @@ static bool equals_extreme(const Lower *lower, ValueId value)
         Word combine =
             node_is_reduction(lower->graph, reader) ? reduction_of(lower->graph, reader).combine : WORD_COUNT;
         extreme |= combine == WORD_MAX || combine == WORD_MIN;
-        equals |= compares(reader) || (product && differs_from_extreme(lower, reader, value));
+        equals |= compares(reader);
     }
     return extreme && equals;
 }
@@ -117,7 +140,8 @@ static bool is_spilled(const Lower *lower, const Rows *rows, const Node *node)
     ValueId value = node->out[0];
     bool several = lower->users->first[value + 1] - lower->users->first[value] > 1;
     return !lower->target->team && is_full(lower, rows, value) &&
-           ((several && node_is_expensive(node)) || (!extremes_exact(node) && equals_extreme(lower, value)));
+           ((several && node_is_expensive(node)) || (!extremes_exact(node) && equals_extreme(lower, value)) ||
+            is_subtracted_product(lower, value));
 }
 
 /* The rows of scratch that the recipe has, in the order of the nodes that fill them. */
