@@ -21,8 +21,7 @@ static void join(const Mixing *m, uint32_t a, uint32_t b)
     m->same[axis_of(m, a)] = axis_of(m, b);
 }
 
-/* Dimension `d` of the one and `e` of the other; what has one place is no axis, nor has what is known when compiling.
- */
+/* Dimension `d` of the one and `e` of the other; what has one place is no axis, nor has what no input goes into. */
 static void join_dimensions(const Graph *graph, const Mixing *m, ValueId a, uint32_t d, ValueId b, uint32_t e)
 {
     if (m->made[a] && m->made[b] && value_shape(graph, a)->dim[d] > 1 && value_shape(graph, b)->dim[e] > 1)

@@ -10,8 +10,7 @@ typedef struct Mixing {
     uint32_t *first; /* per value: its first dimension, among those of all */
     uint32_t *same;  /* per dimension: another one that is the same axis, under another name; itself: the axis */
     bool *mixed;     /* per axis */
-    bool
-        *made; /* per value: of an input or a state; what is none serves axes that have nothing to do with each other */
+    bool *made;      /* per value: of an input or a state; others serve axes that have nothing to do with each other */
 } Mixing;
 
 /* Follows axes through words, views, products and reductions; what else there is begins new ones. */

@@ -155,8 +155,8 @@ static bool see_conv(Tiled *con, const ConvolutionPhase *phase)
         return rank == 2 && conv->groups == 1 && !phase->transposed && tiled_see_line(con);
     if (see_image(con, image, h, column))
         return true;
-    int64_t whole =
-        number_largest_divisor(con->depth, con->block_depth); /* views cut the address behind the last channel */
+    /* Views cut the address behind the last channel. */
+    int64_t whole = number_largest_divisor(con->depth, con->block_depth);
     if (con->joined > 1 || whole == con->block_depth || whole < LEAST_BLOCK)
         return false;
     set_blocks(con, whole);
